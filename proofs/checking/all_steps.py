@@ -7,12 +7,22 @@ from typing import Any
 
 from proofs.checking.form_needs import WHO
 from proofs.checking.levels import NUMBERS
-from proofs.checking.matching import Read
+from proofs.checking.matching import Read, contributed
 from proofs.checking.micro_steps import any_number_of_micro_steps
 from proofs.checking.repetition import require_repetition
 from proofs.checking.representation import FALSE, TRUE, Represented
 from proofs.checking.steps_alike import StepsAlike
-from proofs.checking.symbols import BACKWARD, CONTRIBUTION, MOMENT, NORM, UPDATE, WEIGHT, ZERO, cases
+from proofs.checking.symbols import (
+    BACKWARD,
+    CONTRIBUTION,
+    MOMENT,
+    NORM,
+    TOKENS,
+    UPDATE,
+    WEIGHT,
+    ZERO,
+    cases,
+)
 from proofs.claim import claim
 from proofs.meaning.runs import implied
 from proofs.trusted.kernel import Bool, Kernel, Theorem
@@ -134,14 +144,15 @@ class AllSteps(StepsAlike):
     def half_of(self, read: Read) -> str:
         """Which half asks for what is read: what is applied, or what is read and kept."""
         integrity, consistency = HALVES
-        return integrity if read[2] is None or read[2].args[0] is NORM else consistency
+        of = read[2]
+        return integrity if contributed(of) is not None or of.args[0] is NORM else consistency
 
     def _passes_so(self, read: Read, now: dict[str, Any], since: tuple[Any, Any]) -> list[Theorem]:
         """What a comparison says in a later step."""
         l, (_, b, state, u), zero = self.l, read, IntVal(0)
         wanted = self.wanted_of(l.s, state, u)
         names = [*self.name_is(*since)]
-        if state is not None:
+        if contributed(state) is None:
             what, when, _ = state.args
             names += (l.names.at(w=what, u=each, m=zero) for each in (when, when - since[0]))
             names.append(l.name_is_its_own)
@@ -156,10 +167,10 @@ class AllSteps(StepsAlike):
 
     # ------------------------------------------------------------ what compares unequal
     def any_unequal(self, differ: Sequence[Theorem]) -> Theorem:
-        """Whatever is compared, w: a state, a step's whole gradient or its norm."""
+        """Whatever is compared, w: a state, a step's whole gradient, its norm or its count."""
         l, t, b, u, w = self.l, self.l.t, self.l.b, self.l.u, self.l.w
         states = {each: l.state(each, u) for each in (WEIGHT, MOMENT, NORM)}
-        compared: dict[Any, Any] = {**states, CONTRIBUTION: None}
+        compared: dict[Any, Any] = {**states, CONTRIBUTION: None, TOKENS: TOKENS}
         right = {each: self.right_value(each, u) for each in compared}
         unequal = (And(w == each, *self.is_unequal(t, b, s, u)) for each, s in compared.items())
         return self.k.prove(

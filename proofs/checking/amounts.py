@@ -10,8 +10,10 @@ from proofs.checking.symbols import (
     BOOL,
     INT,
     MOMENT,
+    NORM,
     ONE,
     REAL,
+    TOKENS,
     WEIGHT,
     WRONG,
     WRONG_MOMENT,
@@ -25,7 +27,7 @@ from proofs.trusted.terms import And, If, Implies
 
 
 class Language(Symbols):
-    """The symbols of a schedule, and amounts: without norms.
+    """The symbols of a schedule, and amounts.
 
     amount(t, b, s, d, i, j): how often device d has device i's value s. unknowns(t, b, d, j): how often
     what is not known. right: a backward reads on device d what the single device does; met: an update
@@ -98,11 +100,12 @@ class Language(Symbols):
             moment,
             ZERO,
             self.amount_of_norm(t),
+            indicator(And(s == self.count(t), i == self.whose(s, d))),
         )
         self.of_unknowns = Content(
             lambda b, e: self.unknowns(t, b, e, j),
             self.unknowns_in_group(t, source, d, j, size),
-            *(ONE, ONE, lost, lost, lost, ONE, lost),
+            *(ONE, ONE, lost, lost, lost, ONE, lost, ZERO),
         )
 
     def is_right(self, t: Any, d: Any) -> Bool:
@@ -135,9 +138,18 @@ class Language(Symbols):
         """The name of what backward computes on a device."""
         return If(self.is_right(t, d), self.contribution(t), self.state(WRONG, t))
 
+    def count(self, t: Any) -> Any:
+        """The name of what is counted in a line."""
+        return self.named(TOKENS, self.step(t), self.micro(t))
+
     def amount_of_norm(self, t: Any) -> Any:
         """How often device d has device i's value s in a norm of line t."""
-        return ZERO
+        made, own = self.made_norm(t, self.d), self.i == self.whose(self.s, self.d)
+        return indicator(And(self.s == made, own))
+
+    def made_norm(self, t: Any, d: Any) -> Any:
+        """The name of what a norm is on a device."""
+        return If(self.is_right(t, d), self.state(NORM, self.step(t)), self.state(WRONG, t))
 
     def made_states(self, t: Any, d: Any, j: Any) -> tuple[Any, Any]:
         """The names of the weight and the moment that an update computes on a device."""

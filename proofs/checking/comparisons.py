@@ -8,7 +8,7 @@ from typing import Any
 from proofs.checking.form_needs import FormNeeds
 from proofs.checking.matching import Read, Where
 from proofs.checking.representation import FALSE, TRUE
-from proofs.checking.symbols import MOMENT, NORM, WEIGHT, ZERO
+from proofs.checking.symbols import MOMENT, NORM, TOKENS, WEIGHT, ZERO
 from proofs.trusted.kernel import Bool, Theorem
 from proofs.trusted.parts import below, constants
 from proofs.trusted.terms import And, If, Implies, IntVal, Not
@@ -126,12 +126,12 @@ class Comparisons(FormNeeds):
         odd, zero = self.odd, IntVal(0)
         found = []
         for name, what, differs in zip(
-            ("weights", "moments", "gradients", "norms"),
-            (WEIGHT, MOMENT, None, NORM),
+            ("weights", "moments", "gradients", "norms", "counts"),
+            (WEIGHT, MOMENT, None, NORM, TOKENS),
             self.unequal(always),
             strict=True,
         ):
-            state = None if what is None else l.state(what, u)
+            state = self.needed(what, u)
             wanted = self.wanted_of(odd, state, u)
             found.append(
                 k.prove(

@@ -25,6 +25,7 @@ class Content:
     moment: Any
     dropped: Any
     norm: Any = ZERO
+    count: Any = ZERO
 
 
 def moving(at: Callable[[Any, Any], Any], in_group: Any, factor: Any) -> Content:

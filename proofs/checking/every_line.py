@@ -8,15 +8,17 @@ from typing import Any
 from proofs.checking import lines
 from proofs.checking.lines import MOVES
 from proofs.checking.matching import Where
-from proofs.checking.norms import NormedLanguage, NormLine
+from proofs.checking.norms import NormLine
 from proofs.checking.symbols import (
     BACKWARD,
     CONTRIBUTION,
+    COUNT_OF,
     MOMENT,
     NORM,
     NOTHING,
     ONE,
     STARTS,
+    TOKENS,
     UPDATE,
     WEIGHT,
     WRONG,
@@ -81,12 +83,11 @@ class EveryLine(NormLine):
             "a_met_update_compares_equal",
             [t],
             lambda at: [*self.line, l.kind(t) == UPDATE, at.met],
-            [(t, b, None if w is None else l.state(w, now), now) for _, b, w in read],
+            [(t, b, self.needed(w, now), now) for _, b, w in read],
         )
         right = [self.read(name, t, b, w, now, met, compares) for name, b, w in read]
         self.read_by_update = dict(zip((WEIGHT, MOMENT, CONTRIBUTION), right, strict=True))
-        if isinstance(l, NormedLanguage):
-            right.append(self._norm_read(l, met))
+        right += [self._number_read(met, *each) for each in self._numbers()]
         given = [t >= 0, l.kind(t) == UPDATE]
         found = []
         places = l.target(t), l.second(t)
@@ -111,22 +112,38 @@ class EveryLine(NormLine):
             )
         return found
 
-    def _norm_read(self, l: NormedLanguage, met: list[Bool]) -> Theorem:
-        """What an update reads of a norm."""
-        t, now, place = l.t, l.step(l.t), l.fourth(l.t)
+    def _numbers(self) -> tuple[tuple[str, Any, Any, Bool], ...]:
+        """The numbers that an update reads: where, of which kind, and whether it does."""
+        l, t = self.l, self.l.t
+        norm, count = l.fourth(t), l.fifth(t)
+        return ("norm", norm, NORM, l.reads_norm), ("count", count, TOKENS, l.reads_count)
+
+    def _number_read(self, met: list[Bool], name: str, place: Any, what: Any, reads: Bool) -> Theorem:
+        """What an update reads of a norm, or of a count."""
+        l, t = self.l, self.l.t
+        now = l.step(t)
         compares = self.agree(
-            "a_met_update_compares_the_norm_equal",
+            f"a_met_update_compares_the_{name}_equal",
             [t],
-            lambda at: [*self.line, l.kind(t) == UPDATE, at.met, l.reads_norm],
-            [(t, place, l.state(NORM, now), now)],
+            lambda at: [*self.line, l.kind(t) == UPDATE, at.met, reads],
+            [(t, place, self.needed(what, now), now)],
         )
-        return self.read("norm", t, place, NORM, now, [*met, l.reads_norm], compares)
+        return self.read(name, t, place, what, now, [*met, reads], compares)
+
+    def _count(self) -> Theorem:
+        """What is counted is right."""
+        l, t = self.l, self.l.t
+        names = l.names.at(w=TOKENS, u=l.step(t), m=l.micro(t))
+        made = l.target(t), l.count(t)
+        return self.made_right(
+            "step_count", "a_count_of_a_line", made, [t >= 0, l.kind(t) == COUNT_OF], [], [names]
+        )
 
     # ------------------------------------------------------------------ the whole run
     def steps(self) -> tuple[Theorem, ...]:
         """What every line leaves right, by kind."""
         moves = [self.moved(move) for move in MOVES]
-        computed = (self._backward(), *self._update(), *self.norm_steps())
+        computed = (self._backward(), *self._update(), self._norm(), self._count())
         return (*moves, self.untouched(), self.dropped(), *computed)
 
     def always(self) -> Theorem:

@@ -12,7 +12,7 @@ from typing import Any
 
 from proofs.checking.amounts import Language
 from proofs.checking.first_unequal import FirstUnequal
-from proofs.checking.norms import NormedLanguage
+from proofs.checking.matching import contributed
 from proofs.checking.symbols import (
     CONTRIBUTION,
     INT,
@@ -20,6 +20,7 @@ from proofs.checking.symbols import (
     NORM,
     ONE,
     ROW,
+    TOKENS,
     WEIGHT,
     ZERO,
     indicator,
@@ -37,7 +38,7 @@ class Exactness(FirstUnequal):
         k, t, b, s, d, i, j = self.k, *self.variables()
         self.odd, self.contributor = (k.fixed(name, INT) for name in ("odd", "contributor"))
         self.linear, self.scheduled = self._model()
-        self.normed = [self._norms(l)] if isinstance(l, NormedLanguage) else []
+        self.norms = self._norms()
         self.one_name = k.suppose("states_have_one_name", [s], Implies(l.is_state(s), l.which(s) == 0))
         fault = And(i >= 0, i < l.n, l.amount(t, b, s, d, i, j) != 0)
         of_device, self.fault_of, self.fault_shown, self.fault_found = k.choose(
@@ -76,10 +77,15 @@ class Exactness(FirstUnequal):
                 l.omega(u)[j] == indicator(self._is_odd(MOMENT, u)),
             ),
         )
+        counted = And(self._is_odd(TOKENS, u), m == l.which(self.odd), i == self.contributor)
+        self.tokens = k.suppose(
+            "nobody_else_has_tokens", [u, m, i], l.tokens(u, m, i) == indicator(counted)
+        )
         return linear, scheduled
 
-    def _norms(self, l: NormedLanguage) -> Theorem:
+    def _norms(self) -> Theorem:
         """Norms that do not depend on gradients."""
+        l = self.l
         return self.k.suppose(
             "norms_follow_a_schedule",
             [l.u, l.y],
@@ -100,17 +106,15 @@ class Exactness(FirstUnequal):
                 l.original_is,
                 self.linear.at(u=l.time(s), m=l.which(s), i=d, **own),
                 self.scheduled.at(u=l.time(s)),
-                *self._normed_at(l.time(s)),
+                self._norm_at(l.time(s)),
+                self.tokens.at(u=l.time(s), m=l.which(s), i=d),
                 *(fact.at(s=each) for fact in (l.name_is_its_own, self.one_name) for each in (s, odd)),
             ],
         )
 
-    def _normed_at(self, u: Any) -> list[Theorem]:
+    def _norm_at(self, u: Any) -> Theorem:
         """What the norm of a step is."""
-        l = self.l
-        if not isinstance(l, NormedLanguage):
-            return []
-        return [each.at(u=u, y=l.of_whole(u, l.elements)) for each in self.normed]
+        return self.norms.at(u=u, y=self.l.of_whole(u, self.l.elements))
 
     def _stands_for_it(self) -> Theorem:
         """A place stands for how often the device has the odd value: it has nothing of all others."""
@@ -169,7 +173,6 @@ class Exactness(FirstUnequal):
         l, k, t, b, s, d, i, j = self.l, self.k, *self.variables()
         u, odd, contributor = l.u, self.odd, self.contributor
         facts = [self._stands_for_it(), self.fine, always, self._without_fault()]
-        of_step = l.is_of_step(odd, u)
         alone = k.induct(
             "the_odd_value_of_all_devices",
             i,
@@ -178,21 +181,24 @@ class Exactness(FirstUnequal):
             base=[l.all.start],
             step=[l.all.next, self.values_are.at(d=i)],
         )
-        nothing = k.induct(
-            "the_whole_gradient_of_the_model",
-            s,
-            self.of_step(u, j, s) == indicator(And(odd < s, of_step)),
-            [odd >= 0, *self.alone],
-            base=[self.of_step.start],
-            step=[self.of_step.next, alone.at(i=l.n)],
-        )
+        nothing = {
+            kind: k.induct(
+                f"the_whole_{name}_of_the_model",
+                s,
+                self.whole(kind)[0](u, j, s) == indicator(And(odd < s, l.is_of_step(odd, u, kind))),
+                [odd >= 0, *self.alone],
+                base=[self.whole(kind)[0].start],
+                step=[self.whole(kind)[0].next, alone.at(i=l.n)],
+            )
+            for kind, name in ((CONTRIBUTION, "gradient"), (TOKENS, "count"))
+        }
         named = [
             l.name_is_its_own.at(s=odd),
             self.one_name.at(s=odd),
         ]
 
         def differs(name: str, what: Any, about: Sequence[Theorem]) -> Theorem:
-            state = None if what is None else l.state(what, u)
+            state = self.needed(what, u)
             at = {"s": odd, "i": contributor}
             compares = self.compares(t, b, state, u)
             unequal = Not(substitute(compares, (s, odd), (i, contributor)))
@@ -206,11 +212,16 @@ class Exactness(FirstUnequal):
         def state(name: str, what: Any, about: Sequence[Theorem]) -> Theorem:
             return differs(name, what, [*named, *about, l.names.at(w=what, m=IntVal(0))])
 
+        def contribution(name: str, what: Any) -> Theorem:
+            kind = contributed(what)
+            return differs(name, what, [self.whole(kind)[1], nothing[kind].at(s=l.bound)])
+
         return (
             state("weights", WEIGHT, [self.scheduled]),
             state("moments", MOMENT, [self.scheduled]),
-            differs("gradients", None, [self.whole, nothing.at(s=l.bound)]),
-            *([state("norms", NORM, self._normed_at(u))] if l.normed else []),
+            contribution("gradients", None),
+            state("norms", NORM, [self._norm_at(u)]),
+            contribution("counts", TOKENS),
         )
 
     def met_here(self) -> list[Bool]:

@@ -17,6 +17,7 @@ from proofs.checking.symbols import (
     NORM,
     NORM_OF,
     ORIGINALS,
+    TOKENS,
     UPDATE,
     WEIGHT,
 )
@@ -37,7 +38,7 @@ class FirstUnequal(EveryLine):
             And(*self.on_a_device, l.amount(t, b, s, d, i, j) != 0),
         )
         off = Or(
-            *(And(l.kind(t) == kind, Not(l.is_right(t, d))) for kind in self.of_all_elements),
+            *(And(l.kind(t) == kind, Not(l.is_right(t, d))) for kind in (BACKWARD, NORM_OF)),
             And(l.kind(t) == UPDATE, Not(l.is_met(t, d, j))),
         )
         self.off, _, self.off_shown, _ = k.choose(
@@ -51,14 +52,9 @@ class FirstUnequal(EveryLine):
             lambda before: And(before(j), Not(self.off(t, j))),
         )
 
-    @property
-    def of_all_elements(self) -> list[Any]:
-        """The kinds of lines that are of all elements."""
-        return [BACKWARD, *([NORM_OF] if self.l.normed else [])]
-
     def is_wrong(self, s: Any) -> Bool:
         """Whether an original value is none of a single device's, but what a line computed wrong."""
-        single = (WEIGHT, MOMENT, CONTRIBUTION, *([NORM] if self.l.normed else []))
+        single = (WEIGHT, MOMENT, CONTRIBUTION, NORM, TOKENS)
         return Or(*(self.l.what(s) == what for what in ORIGINALS if what not in single))
 
     def _line_makes_none(self) -> Theorem:
@@ -101,9 +97,9 @@ class FirstUnequal(EveryLine):
                 *(nobody.at(b=b, d=e) for b, e in read.values() if b is not l.target(t)),
                 *(self.inside(c=e) for e in (zero, l.mesh.owner(t, d, j))),
                 self.off_shown,
-                l.names.at(w=CONTRIBUTION, u=l.step(t), m=l.micro(t)),
+                *(l.names.at(w=w, u=l.step(t), m=l.micro(t)) for w in (CONTRIBUTION, TOKENS)),
                 *(l.names.at(w=w, u=l.step(t) + 1, m=zero) for w in (WEIGHT, MOMENT)),
-                *([l.names.at(w=NORM, u=l.step(t), m=zero)] if l.normed else []),
+                l.names.at(w=NORM, u=l.step(t), m=zero),
                 l.numbered,
             ],
         )

@@ -17,6 +17,7 @@ from proofs.checking.axis_tables import (
 )
 from proofs.checking.kept import Kept
 from proofs.checking.lines import FIRST, NAMED, OWNER
+from proofs.checking.matching import contributed
 from proofs.checking.needs import require_needs
 from proofs.checking.representation import FALSE, TRUE, Represented
 from proofs.checking.symbols import FIRSTS, PLACES, ZERO, cases, either, indicator
@@ -256,4 +257,5 @@ class FormNeeds(Kept):
 
     def wanted_of(self, s: Any, state: Any, u: Any) -> Any:
         """How often an original value is needed."""
-        return indicator(self.l.is_of_step(s, u) if state is None else s == state)
+        kind = contributed(state)
+        return indicator(s == state if kind is None else self.l.is_of_step(s, u, kind))

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from proofs.checking.amounts import Language
 from proofs.checking.content import moving
 from proofs.checking.exactness import Exactness
 from proofs.checking.lines import MOVES
-from proofs.checking.norms import NormedLanguage
 from proofs.checking.symbols import (
     CONTRIBUTION,
     INT,
@@ -20,6 +20,7 @@ from proofs.checking.symbols import (
     NORM,
     ONE,
     REAL,
+    TOKENS,
     UPDATE,
     WEIGHT,
     ZERO,
@@ -32,15 +33,14 @@ from proofs.trusted.kernel import Bool, Kernel, Theorem
 from proofs.trusted.parts import substitute
 from proofs.trusted.terms import And, BoolVal, If, Implies, IntVal, Not, Or
 
+READ = ("read_weight", "read_moment", "read_whole", "read_norm", "read_count")
 PASSES_ON = ("all_gather", "broadcast", "copy", "keep")  # lines that leave a value as it is
 
 
 class Kept(Exactness):
     """The run in which an update that is the first to read something unequal leaves another weight."""
 
-    l: NormedLanguage
-
-    def __init__(self, l: NormedLanguage) -> None:
+    def __init__(self, l: Language) -> None:
         super().__init__(l)
         k, t, b, d, j = self.k, l.t, l.b, l.d, l.j
         self.operand = k.fixed("operand", WhatSort)
@@ -57,10 +57,10 @@ class Kept(Exactness):
     def _optimizer(self) -> Theorem:
         """The optimizer follows the schedule, and is off by what one operand is."""
         l, u, j = self.l, self.l.u, self.l.j
-        read = self.k.reals("read_weight read_moment read_whole read_norm")
-        right = (l.theta(u)[j], l.omega(u)[j], l.single_gradient(u, j), l.applied_norm(u))
-        *off, of_norm = (has - needs for has, needs in zip(read, right, strict=True))
-        by_operand = dict(zip((WEIGHT, MOMENT, CONTRIBUTION), off, strict=True))
+        read = self.k.reals(" ".join(READ))
+        right = (l.theta(u)[j], l.omega(u)[j], l.single_gradient(u, j), *l.applied(u))
+        *off, of_norm, of_count = (has - needs for has, needs in zip(read, right, strict=True))
+        by_operand = dict(zip((WEIGHT, MOMENT, CONTRIBUTION, TOKENS), (*off, of_count), strict=True))
         return self.k.suppose(
             "the_optimizer_passes_on_what_is_off",
             [u, j, *read],
@@ -98,6 +98,7 @@ class Kept(Exactness):
             (MOMENT, l.second(t), l.state(MOMENT, now), always),
             (CONTRIBUTION, l.third(t), None, always),
             (NORM, l.fourth(t), l.state(NORM, now), l.reads_norm),
+            (TOKENS, l.fifth(t), TOKENS, l.reads_count),
         )
         off = []
         for operand, place, state, read in operands:
@@ -125,13 +126,7 @@ class Kept(Exactness):
                 ),
                 self.off_by.at(
                     u=now,
-                    **dict(
-                        zip(
-                            ("read_weight", "read_moment", "read_whole", "read_norm"),
-                            l.read_by_update(t, d)[2:],
-                            strict=True,
-                        )
-                    ),
+                    **dict(zip(READ, l.read_by_update(t, d)[2:], strict=True)),
                 ),
             ],
         )
@@ -182,7 +177,7 @@ def what_compares_equal_matches(k: Kernel) -> tuple[Theorem, ...]:
     linear in its weights, and an optimizer and norms that follow a schedule, the device has something
     else; and if an update reads it, another weight after it, wherever that is passed on. (Claim T2)
     """
-    matching = Kept(NormedLanguage(k))
+    matching = Kept(Language(k))
     always = matching.always()
     differ = matching.unequal(always)
     halves = matching.at_the_end(always), *differ, matching.kept_differ(differ)

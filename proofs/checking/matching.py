@@ -6,14 +6,23 @@ gradient there is each device's contribution once; of all other values there is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from proofs.checking.amounts import Language
 from proofs.checking.superposition import Superposition
-from proofs.checking.symbols import CONTRIBUTION, MOMENT, NORM, ONE, WEIGHT, ZERO, indicator
-from proofs.tools.sums import partition
+from proofs.checking.symbols import (
+    CONTRIBUTION,
+    MOMENT,
+    NORM,
+    ONE,
+    TOKENS,
+    WEIGHT,
+    ZERO,
+    indicator,
+)
+from proofs.tools.sums import Sum, partition
 from proofs.trusted.kernel import Bool, Theorem
 from proofs.trusted.terms import And, BoolVal, If, Implies, IntVal, Not
 
@@ -27,7 +36,13 @@ class Where:
     holds: Bool
 
 
-Read = tuple[Any, Any, Any, Any]  # a line, a place; the state that is needed, or None; the step
+# a line, a place; what is needed: a state, TOKENS for the whole count, None for the gradient; the step
+Read = tuple[Any, Any, Any, Any]
+
+
+def contributed(state: Any) -> Any:
+    """Of which kind all contributions are needed, if no state is."""
+    return CONTRIBUTION if state is None else TOKENS if state is TOKENS else None
 
 
 class Matching(Superposition):
@@ -43,12 +58,12 @@ class Matching(Superposition):
             [*params, m],
             And(self.knows(t, b), Implies(here, amount == indicator(s == m))),
         )
-        self.equals_gradient, self.equals_gradient_is = k.define(
-            "equals_gradient",
-            [*params, u],
-            And(self.knows(t, b), Implies(here, amount == indicator(l.is_of_step(s, u)))),
-        )
-        self.whole = self._whole()
+        self.equals: dict[Any, tuple[Any, Theorem]] = {}
+        self.wholes: dict[Any, tuple[Sum, Theorem]] = {}
+        for kind, name in ((CONTRIBUTION, "gradient"), (TOKENS, "count")):
+            wanted = indicator(l.is_of_step(s, u, kind))
+            equal = And(self.knows(t, b), Implies(here, amount == wanted))
+            self.equals[kind] = k.define(f"equals_{name}", [*params, u], equal)
 
     def agree(
         self,
@@ -76,85 +91,125 @@ class Matching(Superposition):
         return self.k.suppose(name, variables, said)
 
     # ------------------------------------------------------- what comes out equal
-    def _whole(self) -> Theorem:
-        """Contributions to a step's gradient, one an original value, are those of all micro-steps."""
+    def whole(self, kind: Any) -> tuple[Sum, Theorem]:
+        """The sum of what devices contribute in a step, and that it is the single device's."""
+        if kind not in self.wholes:
+            made = {CONTRIBUTION: self._whole_gradient, TOKENS: self._whole_count}
+            self.wholes[kind] = made[kind]()
+        return self.wholes[kind]
+
+    def _whole_gradient(self) -> tuple[Sum, Theorem]:
+        """Contributions to a step's gradient are the whole gradient."""
+        l, u = self.l, self.l.u
+        at = {"weights": l.theta(u)}
+        linear = l.linear.at(**at), l.in_step_are
+        single = l.single_gradient(u, l.j)
+        return self._whole(
+            CONTRIBUTION, "contribution", l.batch, l.whole, [l.theta(u)], [l.j], at, single, linear
+        )
+
+    def _whole_count(self) -> tuple[Sum, Theorem]:
+        """What devices count in a step is the whole count."""
+        l, u = self.l, self.l.u
+        return self._whole(TOKENS, "count", l.of_batch, l.of_step, [], [], {}, l.single_count(u), ())
+
+    def _whole(
+        self,
+        kind: Any,
+        word: str,
+        batch: Sum,
+        steps: Sum,
+        before: Sequence[Any],
+        after: Sequence[Any],
+        at: Mapping[str, Any],
+        single: Any,
+        uses: Sequence[Theorem],
+    ) -> tuple[Sum, Theorem]:
+        """What devices contribute, one an original value, are the sums over micro-steps of batches.
+
+        before, after: what these are of beside steps and micro-steps.
+        """
         l, k, s, u, m, i, j = self.l, self.k, self.l.s, self.l.u, self.l.m, self.l.i, self.l.j
         which = l.which(s)
         counted = And(which >= 0, which < l.micro_steps)
-        slot, slot_is = k.define("slot", [s], If(counted, which, IntVal(0)))
+        slot, slot_is = k.define(f"slot_of_{word}", [s], If(counted, which, IntVal(0)))
         placed = k.prove(
-            "each_has_a_micro_step",
+            f"each_{word}_has_a_micro_step",
             And(slot(s) >= 0, slot(s) < l.micro_steps),
             uses=[slot_is, l.numbered],
         )
-        here = If(l.is_of_step(s, u), l.all(s, j, l.n), ZERO)
-        share, parts, self.of_step, one = partition(
-            k, "contributions", m, s, slot, placed, l.micro_steps, here, [u, j]
+        here = If(l.is_of_step(s, u, kind), l.all(s, j, l.n), ZERO)
+        share, parts, of_step, one = partition(
+            k, f"{word}s", m, s, slot, placed, l.micro_steps, here, [u, j]
         )
-        sym, theta = l.named(CONTRIBUTION, u, m), l.theta(u)
+        sym = l.named(kind, u, m)
+        in_batch = batch(*before, u, m, *after, i)
         given = [u >= 0, u <= l.last, m >= 0, m < l.micro_steps]
-        names = l.names.at(w=CONTRIBUTION)
+        names = l.names.at(w=kind)
         same = k.induct(
-            "a_contribution_of_all_devices",
+            f"a_{word}_of_all_devices",
             i,
-            l.all(sym, j, i) == l.batch(theta, u, m, j, i),
+            l.all(sym, j, i) == in_batch,
             given,
-            base=[l.all.start.at(s=sym), l.batch.start.at(weights=theta)],
+            base=[l.all.start.at(s=sym), batch.start.at(**at)],
             step=[
                 l.all.next.at(s=sym),
-                l.batch.next.at(weights=theta),
+                batch.next.at(**at),
                 l.original_is.at(s=sym, d=i),
                 names,
             ],
         )
         each = k.induct(
-            "a_micro_steps_contribution",
+            f"a_micro_steps_{word}",
             s,
-            share(u, j, m, s) == If(sym < s, l.batch(theta, u, m, j, l.n), ZERO),
+            share(u, j, m, s) == If(sym < s, batch(*before, u, m, *after, l.n), ZERO),
             given,
             base=[share.start, names],
             step=[share.next, same.at(i=l.n), slot_is, l.name_is_its_own, names, self.inside()],
         )
         every = k.induct(
-            "contributions_of_micro_steps",
+            f"{word}s_of_micro_steps",
             m,
-            parts(u, j, l.bound, m) == l.whole(theta, u, j, m),
+            parts(u, j, l.bound, m) == steps(*before, u, *after, m),
             [u >= 0, u <= l.last, m <= l.micro_steps],
-            base=[parts.start.at(s=l.bound), l.whole.start.at(weights=theta)],
+            base=[parts.start.at(s=l.bound), steps.start.at(**at)],
             step=[
                 parts.next.at(s=l.bound),
-                l.whole.next.at(weights=theta),
+                steps.next.at(**at),
                 each.at(s=l.bound),
                 names,
             ],
         )
-        return k.prove(
-            "contributions_are_the_whole_gradient",
-            self.of_step(u, j, l.bound) == l.single_gradient(u, j),
+        return of_step, k.prove(
+            f"{word}s_are_the_whole",
+            of_step(u, j, l.bound) == single,
             [u >= 0, u <= l.last],
-            [
-                *(one.at(s=l.bound), every.at(m=l.micro_steps), l.finite, l.numbered),
-                *(l.linear.at(weights=theta), l.in_step_are),
-            ],
+            [*(one.at(s=l.bound), every.at(m=l.micro_steps), l.finite, l.numbered), *uses],
         )
 
     def right_value(self, what: Any, u: Any) -> Any:
-        """What the single device has of element j: a state of a step, its norm, its whole gradient."""
+        """What the single device has of element j in a step: a state, a norm, a count, its gradient."""
         l, j = self.l, self.l.j
         states = {WEIGHT: l.theta(u)[j], MOMENT: l.omega(u)[j], NORM: l.single_norm(u)}
+        states[TOKENS] = l.single_count(u)
         return states.get(what, l.single_gradient(u, j))
+
+    def needed(self, what: Any, u: Any) -> Any:
+        """What is needed of a kind and a step: a state, or all that is contributed."""
+        return what if contributed(what) is not None else self.l.state(what, u)
 
     def compares(self, t: Any, b: Any, state: Any, u: Any) -> Bool:
         """What is compared of an original value; and that nothing that is not known is there."""
-        l = self.l
-        if state is None:
-            return self.equals_gradient(t, b, l.d, l.j, l.s, l.i, u)
+        l, kind = self.l, contributed(state)
+        if kind is not None:
+            return self.equals[kind][0](t, b, l.d, l.j, l.s, l.i, u)
         return self.equals_state(t, b, l.d, l.j, l.s, l.i, state)
 
     def compared(self, t: Any, b: Any, state: Any, u: Any) -> Theorem:
         """What that is."""
-        if state is None:
-            return self.equals_gradient_is.at(t=t, b=b, u=u)
+        kind = contributed(state)
+        if kind is not None:
+            return self.equals[kind][1].at(t=t, b=b, u=u)
         return self.equals_state_is.at(t=t, b=b, m=state)
 
     def stands(
@@ -172,30 +227,32 @@ class Matching(Superposition):
         at = {"t": t, "b": b}
         met = [*uses, self.compared(t, b, state, u)]
         given = [*self.on_a_device, *given]
-        of_step = BoolVal(False) if state is not None else l.is_of_step(s, u)
+        kind = contributed(state)
+        of_step = BoolVal(False) if kind is None else l.is_of_step(s, u, kind)
         value = self.l.original(s, i, j)
         shares = self.shares(t, b, s, d, j, i)
         zero = IntVal(0)
-        own = ZERO if state is None else l.original(state, zero, j)
-        wanted = BoolVal(False) if state is None else s == state
+        own = l.original(state, zero, j) if kind is None else ZERO
+        wanted = s == state if kind is None else BoolVal(False)
         row = k.induct(
             f"shares_in_{name}",
             i,
             shares == If(And(wanted, i > 0), own, If(of_step, l.all(s, j, i), ZERO)),
             [*given, i <= l.n],
-            base=[self.shares.start.at(**at), *([l.all.start] if state is None else [])],
+            base=[self.shares.start.at(**at), *([l.all.start] if kind is not None else [])],
             step=[
                 self.shares.next.at(**at),
-                *([l.all.next] if state is None else []),
+                *([l.all.next] if kind is not None else []),
                 *met,
                 *(self.times_is.at(multiple=a, multiplied=value) for a in (ZERO, ONE)),
                 self.times_is.at(multiple=l.amount(t, b, s, d, i, j), multiplied=ZERO),
                 l.original_is.at(d=i),
             ],
         ).at(i=l.n)
-        if state is None:
-            right = self.of_step(u, j, s)
-            base, step = [self.of_step.start.at(u=u)], [self.of_step.next.at(u=u)]
+        if kind is not None:
+            of, _ = self.whole(kind)
+            right = of(u, j, s)
+            base, step = [of.start.at(u=u)], [of.next.at(u=u)]
         else:
             right = If(state < s, own, ZERO)
             base, step = [], []
@@ -203,7 +260,7 @@ class Matching(Superposition):
             f"what_{name}_stands_for",
             s,
             self.stands_for(t, b, d, j, s) == right,
-            [*given, *([] if state is None else [state >= 0])],
+            [*given, *([] if kind is not None else [state >= 0])],
             base=[self.stands_for.start.at(**at), *base],
             step=[self.stands_for.next.at(**at), row, *step],
         ).at(s=l.bound)
@@ -221,14 +278,14 @@ class Matching(Superposition):
     ) -> Theorem:
         """What compares equal is right: the weight or the moment of a step, or its whole gradient."""
         l = self.l
-        state = None if what is None else l.state(what, u)
+        kind, state = contributed(what), self.needed(what, u)
         right = self.right_value(what, u)
         steps = [l.numbered] if by_a_line else []
-        names = [] if what is None else [l.names.at(w=what, u=u, m=IntVal(0)), *steps]
+        names = [] if kind is not None else [l.names.at(w=what, u=u, m=IntVal(0)), *steps]
         stands = self.stands(name, t, b, state, u, given, [compares, *names])
         value = (
-            [self.whole.at(u=u), l.finite, *steps]
-            if what is None
+            [self.whole(kind)[1].at(u=u), l.finite, *steps]
+            if kind is not None
             else [l.original_is.at(s=state, d=IntVal(0)), *names]
         )
         return self.k.prove(

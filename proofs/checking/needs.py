@@ -1,5 +1,5 @@
 """What the specification compares, on two axes: at which places which value with which it needs; which
-norms are right.
+norms and counts are right.
 
 The proof writes these comparisons for any number of axes (`form_needs`); here the specification's own
 code is run, and must make the same on two.
@@ -12,7 +12,18 @@ from itertools import combinations, product
 from typing import Any
 
 from proofs.checking import lines
-from proofs.checking.axis_tables import ALIKE, EACH, UNKNOWN, Form, entries, forms, places, unit, words
+from proofs.checking.axis_tables import (
+    ALIKE,
+    EACH,
+    UNKNOWN,
+    Form,
+    Word,
+    entries,
+    forms,
+    places,
+    unit,
+    words,
+)
 from proofs.checking.axis_tables import AXES as ALL_AXES
 from proofs.checking.lines import NOW, OWNER, STARTS, Computation
 from proofs.checking.symbols import FIRSTS
@@ -24,7 +35,7 @@ from spec.devices.operators import KEEP, SUM, add, scale
 from spec.language.schedule import Buffer, Kind, Op, Phase, Rest, Schedule
 from spec.meaning.semantics import CONTENT, Store, execute
 from spec.models.states import MIXED_ADAM, State
-from spec.models.training import Training
+from spec.models.training import Loss, Training
 from spec.numbers.any_size import any_size
 
 AXES = ALL_AXES[:2]
@@ -81,6 +92,7 @@ def require_needs() -> None:
         for name, cut in product(STARTS, ((), AXES[:1], AXES[1:], AXES)):
             _require_agreed(name, firsts, cut)
         _require_norms(firsts)
+        _require_counts(firsts)
 
 
 def _require_compared(firsts: tuple[int, ...]) -> None:
@@ -114,7 +126,10 @@ def _require_agreed(name: str, firsts: tuple[int, ...], cut: tuple[str, ...]) ->
 
 
 SUBSETS = [along for n in range(len(AXES) + 1) for along in combinations(AXES, n)]
-CLIPPED = Schedule(AXES, tuple((s, Rest()) for s in State), (), (), training=Training(clip=True))
+RESTS = tuple((state, Rest()) for state in State)
+CLIPPED = Schedule(AXES, RESTS, (), (), Training(clip=True))
+DIVIDED = Schedule(AXES, RESTS, (), (), Training(Loss.TOKEN_MEAN, clip=True))
+WRONG_BY = ((EACH, 1), (EACH, -1), (UNKNOWN, 1))
 
 
 def _require_norms(firsts: tuple[int, ...]) -> None:
@@ -122,33 +137,78 @@ def _require_norms(firsts: tuple[int, ...]) -> None:
     all slices along some axes, summed over these once, where each owner of one has all of it.
     """
     sees = {(at, word) for at, _, word in entries(firsts)}
-    sample = [word for i, word in enumerate(words(firsts)) if i % 9 == 0]
     for cut in SUBSETS:
         for summed in (*SUBSETS, (*cut, *cut)):
-            _require_right(summed == cut, firsts, cut, summed, {})
-        _require_right(False, firsts, cut, cut, forms(firsts, CLIPPED).unclipped())
+            _require_norm(summed == cut, firsts, cut, summed, {})
+        _require_norm(False, firsts, cut, cut, forms(firsts, CLIPPED).unclipped())
         owners = [p for p in places(firsts) if all(p[AXES.index(axis)] == OWNER for axis in cut)]
-        for word, (symbol, times) in product(sample, ((EACH, 1), (EACH, -1), (UNKNOWN, 1))):
+        for word, (symbol, times) in product(_sample(firsts), WRONG_BY):
             off = {term: times * c for term, c in unit(symbol, word).items()}
             seen = any((at, word) in sees for at in owners)
-            _require_right(not seen, firsts, cut, cut, off)
+            _require_norm(not seen, firsts, cut, cut, off)
 
 
-def _require_right(
+def _require_counts(firsts: tuple[int, ...]) -> None:
+    """An update is right of a gradient that is divided by the whole count; by another it is wrong where
+    a device sees that it is.
+    """
+    sees, counted = {(at, word) for at, _, word in entries(firsts)}, Buffer.TOKENS
+    checker = forms(firsts, DIVIDED)
+    store: Store = {}
+    execute(Op(Kind.COUNT, Phase.FORWARD, counted), DIVIDED, checker, store, 1)
+    tokens = [Symbol("tokens", NOW, m) for m in range(2)]
+    if store[counted, CONTENT][1] != {(tokens[1], ALONE): 1}:
+        raise KernelError("a count is another than it is said to be")
+    whole: Form = {(symbol, WHOLE): 1 for symbol in tokens}
+    _require_count(set(), firsts, whole)
+    _require_count({*places(firsts)}, firsts, add(whole, whole))
+    for word, (symbol, times) in product(_sample(firsts), WRONG_BY):
+        of = tokens[0] if symbol is EACH else symbol
+        off = {term: times * c for term, c in unit(of, word).items()}
+        _require_count({at for at in places(firsts) if (at, word) in sees}, firsts, add(whole, off))
+
+
+def _sample(firsts: tuple[int, ...]) -> list[Word]:
+    """Some of the words that there are."""
+    return [word for i, word in enumerate(words(firsts)) if i % 9 == 0]
+
+
+def _require_norm(
     right: bool, firsts: tuple[int, ...], cut: tuple[str, ...], summed: tuple[str, ...], off: Form
 ) -> None:
     """That an update is right everywhere, or nowhere, by the norm of a gradient that is `off`."""
     checker = forms(firsts, CLIPPED)
-    norm, applied = Buffer.NORM, Buffer.GRADIENTS
     store: Store = {(Buffer.FRESH, CONTENT): (False, add(checker.unclipped(), off))}
-    store[applied, CONTENT] = False, checker.unclipped()
-    ops = [
-        Op(Kind.SQUARE_NORM, Phase.REDUCE, Buffer.FRESH, norm, within=cut),
-        Op(Kind.ALL_REDUCE, Phase.REDUCE, norm, axes=summed),
-        Op(Kind.CLIP, Phase.REDUCE, applied, by=norm),
-    ]
-    for op in ops:
-        execute(op, CLIPPED, checker, store, 0)
-    unmet = checker.unmet(Need("whole", store[applied, CONTENT][1], checker.whole(), ""))
-    if {any(checker.at(off, at) for _, off in unmet) for at in places(firsts)} != {not right}:
+    store[Buffer.GRADIENTS, CONTENT] = False, checker.unclipped()
+    ops = _clip(Buffer.FRESH, cut, summed)
+    if _wrong(checker, CLIPPED, store, ops) != (set() if right else {*places(firsts)}):
         raise KernelError(f"a norm of slices along {cut}, summed over {summed}, is judged otherwise")
+
+
+def _require_count(wrong: set[Position], firsts: tuple[int, ...], count: Form) -> None:
+    """That an update, which clips too, is wrong at these places by a count, or at none."""
+    checker, total = forms(firsts, DIVIDED), Buffer.TOTAL_TOKENS
+    store: Store = {(total, CONTENT): (False, count)}
+    store[Buffer.GRADIENTS, CONTENT] = False, {(symbol, WHOLE): 1 for symbol in GRADIENTS}
+    ops = [Op(Kind.DIVIDE, Phase.REDUCE, Buffer.GRADIENTS, by=total)]
+    found = _wrong(checker, DIVIDED, store, [*ops, *_clip(Buffer.GRADIENTS, (), ())])
+    if not (wrong <= found and bool(wrong) == bool(found)):
+        raise KernelError("a division by a count is judged otherwise")
+
+
+def _clip(of: Buffer, cut: tuple[str, ...], summed: tuple[str, ...]) -> list[Op]:
+    """The operations by which gradients are clipped."""
+    return [
+        Op(Kind.SQUARE_NORM, Phase.REDUCE, of, Buffer.NORM, within=cut),
+        Op(Kind.ALL_REDUCE, Phase.REDUCE, Buffer.NORM, axes=summed),
+        Op(Kind.CLIP, Phase.REDUCE, Buffer.GRADIENTS, by=Buffer.NORM),
+    ]
+
+
+def _wrong(checker: Forms, schedule: Schedule, store: Store, ops: Sequence[Op]) -> set[Position]:
+    """The places where what is applied, after some operations, is not what is needed."""
+    for op in ops:
+        execute(op, schedule, checker, store, 0)
+    has = store[Buffer.GRADIENTS, CONTENT][1]
+    unmet = checker.unmet(Need("whole", has, checker.whole(), ""))
+    return {at for at in checker.positions() if any(checker.at(off, at) for _, off in unmet)}

@@ -18,7 +18,7 @@ from spec.models.training import Loss
 from spec.numbers.arithmetic import Number
 
 NOWHERE = -1
-NORM = "norm"
+NORM, COUNT = "norm", "count"
 
 
 class NotCovered(Exception):
@@ -27,12 +27,12 @@ class NotCovered(Exception):
 
 @dataclass(frozen=True)
 class LineAt:
-    """One line of the flat run: of a kind of `lines.MOVES`, a backward, an update, a norm; its places.
+    """One line of the flat run: of a kind of `lines.MOVES`, a backward, an update, a norm or a count.
 
     A backward drops its second source, the activations; an update leaves the moments there, and reads
-    a norm in `fourth`. Of tied parameters, the contributions of the second use are those of as many
-    more micro-steps. `axis`: along which it is done, of a norm the `axes`; `shift`: how many devices
-    before an element's owner the one is that takes it.
+    a norm in `fourth`, a count in `fifth`. Of tied parameters, the contributions of the second use are
+    those of as many more micro-steps. `axis`: along which it is done, of a norm the `axes`; `shift`:
+    how many devices before an element's owner the one is that takes it.
     """
 
     kind: str
@@ -47,23 +47,32 @@ class LineAt:
     axes: Axes = ()
     shift: int = 0
     fourth: int = NOWHERE
+    fifth: int = NOWHERE
 
 
 @dataclass(frozen=True)
 class NormOf:
-    """A square norm before a line is made of it: the slices that it is of, and the axes summed over."""
+    """A square norm before a line is made of it: the slices that it is of, and the axes summed over.
+
+    Along axes that the schedule is not about there are other parts of the weight, or other weights: a
+    norm that has theirs too, where they are right, is any function of the sum over its own elements.
+    """
 
     slices: int
     along: Axes
     summed: Axes = ()
+    count: int = NOWHERE  # by which the gradient is divided
 
 
 @dataclass(frozen=True)
-class Clipped:
-    """A clipped gradient, to T2 a gradient and a norm that the update reads: their places."""
+class Applied:
+    """A gradient that is divided by a count, or clipped: to T2 a gradient, and numbers that the update
+    reads beside it; their places.
+    """
 
     gradient: int
-    norm: int
+    count: int = NOWHERE
+    norm: int = NOWHERE
 
 
 class Places:
@@ -79,7 +88,6 @@ class Places:
         for name, used in (
             ("an optimizer without moments", policy.k == 0),
             ("statistics", training.statistics),
-            ("counts of tokens", training.loss is Loss.TOKEN_MEAN),
         ):
             if used:
                 raise NotCovered(name)
@@ -88,10 +96,10 @@ class Places:
         self.contributions = micro_steps * (2 if training.tied else 1)  # of a device to a gradient
         self.places = 0
         self.lines: list[LineAt] = []
-        # by place: what is cut along which axes, with zeros elsewhere; norms; clipped gradients
+        # by place: what is cut along which axes, with zeros elsewhere; norms; what updates apply
         self.cut: dict[int, Axes] = {}
         self.norms: dict[int, NormOf] = {}
-        self.clipped: dict[int, Clipped] = {}
+        self.applied: dict[int, Applied] = {}
 
     # ---------------------------------------------------------- what is done to values
     @property
@@ -108,24 +116,28 @@ class Places:
 
     def sum(self, value: int, axis: str) -> int:
         norm = self.norms.get(value)
-        if norm and axis in norm.along and axis not in norm.summed:
+        own = axis in self.schedule.axes
+        if norm and axis not in norm.summed and (axis in norm.along or not own):
             return self._named(self.norms, replace(norm, summed=(*norm.summed, axis)))
         if norm:
-            raise NotCovered("sums of norms but over the slices of one weight")
+            raise NotCovered("sums of norms that are no slices, or a second time")
         return self._write("all_reduce", value, axis=axis)
 
     def owners(self, value: int, axis: str, shift: int = 0) -> int:
         return self._write("all_gather", value, axis=axis, shift=shift)
 
     def first(self, value: int, axis: str) -> int:
+        if value in self.norms and axis not in self.schedule.axes:
+            return value
         return self._write("broadcast", value, axis=axis)
 
     def replace(self, old: int, new: int, axes: Axes, shift: int = 0) -> int:
-        if new in self.clipped:  # what is not clipped beside it is no whole gradient
-            clipped = self.clipped[new]
-            kept = self.replace(self._place(), clipped.gradient, axes, shift)
-            return self._named(self.clipped, replace(clipped, gradient=kept))
         of_zeros = self.cut.get(old) == () and not shift
+        if new in self.applied:  # what is not divided or clipped beside it is no whole gradient
+            applied = self.applied[new]
+            beside = old if of_zeros else self._place()
+            kept = self.replace(beside, applied.gradient, axes, shift)
+            return self._named(self.applied, replace(applied, gradient=kept))
         along = (*self.cut.get(new, ()), *axes)
         for axis in axes:
             new = self._write("keep", new, self._copy(old), axis=axis, shift=shift)
@@ -157,12 +169,16 @@ class Places:
 
     def update(self, weight: int, moment: int, gradient: int) -> tuple[int, int]:
         """Of the sum over all samples: the optimizer may be any function of their mean, and clip."""
-        if (gradient in self.clipped) > self.schedule.training.clip:
+        applied = self.applied.get(gradient, Applied(gradient))
+        training = self.schedule.training
+        if (applied.norm != NOWHERE) > training.clip:
             raise NotCovered("clips in training without them")
-        clipped = self.clipped.get(gradient, Clipped(gradient, NOWHERE))
-        summed, norm = self._of_all_samples(clipped.gradient), self._norm(clipped.norm)
+        if (applied.count != NOWHERE) > (training.loss is Loss.TOKEN_MEAN):
+            raise NotCovered("divisions in training without them")
+        summed, norm = self._of_all_samples(applied.gradient), self._norm(applied)
         moments = self._copy(moment)
-        made = self._write(UPDATE.name, weight, second=moments, third=summed, fourth=norm)
+        numbers = {"fourth": norm, "fifth": applied.count}
+        made = self._write(UPDATE.name, weight, second=moments, third=summed, **numbers)
         return made, moments
 
     def _of_all_samples(self, gradient: int) -> int:
@@ -173,18 +189,41 @@ class Places:
         return self.scale(gradient, Monomial(sizes=tuple((name, 1) for name in all_samples)))
 
     def square_norm(self, gradient: int) -> int:
-        along = self.cut.get(gradient, ())
-        return self._named(self.norms, NormOf(self._of_all_samples(gradient), along))
+        of = self.applied.get(gradient, Applied(gradient))
+        if of.norm != NOWHERE:
+            raise NotCovered("norms of clipped gradients")
+        along = self.cut.get(of.gradient, ())
+        norm = NormOf(self._of_all_samples(of.gradient), along, count=of.count)
+        return self._named(self.norms, norm)
 
-    def _norm(self, place: int) -> int:
-        """The place of a norm, after the line that makes it."""
-        if place not in self.norms:
-            return place
-        norm = self.norms[place]
-        return self._write(NORM, norm.slices, axes=norm.summed)
+    def _norm(self, applied: Applied) -> int:
+        """The place of the norm by which a gradient is clipped, after the line that makes it."""
+        if applied.norm not in self.norms:
+            return applied.norm
+        norm = self.norms[applied.norm]
+        if norm.count != applied.count:
+            raise NotCovered("norms of what is not divided as what they clip")
+        axes = tuple(axis for axis in norm.summed if axis in self.schedule.axes)
+        return self._write(NORM, norm.slices, axes=axes)
 
     def clip(self, gradient: int, square_norm: int) -> int:
-        return self._named(self.clipped, Clipped(self._copy(gradient), square_norm))
+        return self._apply(gradient, norm=square_norm)
+
+    def tokens(self, micro_step: int) -> int:
+        if self.schedule.training.tied:  # a device contributes more often than it counts
+            raise NotCovered("counts of tokens beside tied parameters")
+        return self._write(COUNT, micro_step=micro_step)
+
+    def divide(self, value: int, count: int) -> int:
+        return self._apply(value, count=self._copy(count))
+
+    def _apply(self, value: int, **number: int) -> int:
+        """A gradient that is divided, and then clipped, at most once."""
+        before = self.applied.get(value)
+        before = before or Applied(self._copy(value))
+        if before.norm != NOWHERE or ("count" in number and before.count != NOWHERE):
+            raise NotCovered("what is divided or clipped again")
+        return self._named(self.applied, replace(before, **number))
 
     def _named(self, named: dict[int, Any], value: Any) -> int:
         """A place of which something is known that no line makes."""
@@ -192,14 +231,10 @@ class Places:
         named[place] = value
         return place
 
-    def _counts(self, *_: Any) -> int:
-        raise NotCovered("counts of tokens")
-
     def _statistics(self, *_: Any) -> int:
         raise NotCovered("statistics")
 
     statistic = _statistics
-    tokens, divide = _counts, _counts
 
     def _own_samples(self, axes: Axes) -> None:
         if axes:
@@ -215,7 +250,7 @@ class Places:
 
     def _write(self, kind: str, source: int = NOWHERE, target: int | None = None, **more: Any) -> int:
         read = {source, more.get("second"), more.get("third")} | {target}
-        for what, places in (("norms", self.norms), ("clipped gradients", self.clipped)):
+        for what, places in (("norms", self.norms), ("what is divided or clipped", self.applied)):
             if not read.isdisjoint(places):
                 raise NotCovered(f"what is made of {what} but by an update")
         target = self._place() if target is None else target

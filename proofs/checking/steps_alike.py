@@ -18,6 +18,7 @@ from proofs.checking.symbols import (
     MOMENT,
     NORM,
     PLACES,
+    TOKENS,
     WEIGHT,
     WRONG,
     WRONG_MOMENT,
@@ -132,7 +133,7 @@ class StepsAlike(Comparisons):
         time, which = l.time(s), l.which(s)
         wrong = Or(l.what(s) == WRONG, l.what(s) == WRONG_MOMENT)
         self.back = If(wrong, lines, steps)
-        few = If(l.what(s) == CONTRIBUTION, l.micro_steps, 1)
+        few = If(l.is_contributed(l.what(s)), l.micro_steps, 1)
         self.earlier, self.earlier_is = k.define(
             "earlier", [s, steps, lines], l.named(l.what(s), time - self.back, which)
         )
@@ -314,7 +315,7 @@ class StepsAlike(Comparisons):
         names = [
             *(self.there_is_one, l.numbered.at(t=here), l.name_is_its_own),
             *self.name_is(*self.since),
-            *(l.names.at(w=CONTRIBUTION, u=v, m=l.micro(here)) for v, _ in then),
+            *(l.names.at(w=w, u=v, m=l.micro(here)) for w in (CONTRIBUTION, TOKENS) for v, _ in then),
             *(l.names.at(w=w, u=v + 1, m=zero) for w in (WEIGHT, MOMENT) for v, _ in then),
             *(l.names.at(w=NORM, u=v, m=zero) for v, _ in then),
             *(l.names.at(w=w, u=t, m=zero) for w in (WRONG, WRONG_MOMENT) for _, t in then),

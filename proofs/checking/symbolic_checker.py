@@ -14,6 +14,7 @@ from itertools import product
 from typing import Any
 
 from proofs.checking import lines
+from proofs.checking.amounts import Language
 from proofs.checking.axes import BY_AXIS, Axes
 from proofs.checking.axes_apart import require_axes_apart, require_numbers
 from proofs.checking.axis_tables import (
@@ -26,10 +27,10 @@ from proofs.checking.axis_tables import (
     only,
 )
 from proofs.checking.lines import MOVES, OPERATORS
-from proofs.checking.norms import NormedLanguage
 from proofs.checking.symbols import (
     BACKWARD,
     BOOL,
+    COUNT_OF,
     FIRSTS,
     INT,
     KINDS,
@@ -80,7 +81,7 @@ def require_starts() -> None:
             raise KernelError("what is released is not what is not known, on every device")
 
 
-class CheckedLanguage(NormedLanguage):
+class CheckedLanguage(Language):
     """The language, and the checker's run.
 
     known: whether the form is of an original value s, or of what is not known. word: an operator for
@@ -244,6 +245,7 @@ class CheckedLanguage(NormedLanguage):
             for right, wrong in ((WEIGHT, WRONG), (MOMENT, WRONG_MOMENT))
         )
         made = {BACKWARD: computed, UPDATE: weight, NORM_OF: norm}
+        made[COUNT_OF] = indicator(s == self.count(t))
         return self.written(self.b, moment, cases(self.kind(t), made, ZERO), ZERO, ZERO)
 
     def _made_unknown(self) -> Any:

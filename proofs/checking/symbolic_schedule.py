@@ -14,9 +14,11 @@ from proofs.checking import lines
 from proofs.checking.content import Content
 from proofs.checking.groups import Mesh
 from proofs.checking.lines import MOVES, Line
+from proofs.checking.norm_symbols import NormSymbols
 from proofs.checking.symbols import (
     BACKWARD,
     CONTRIBUTION,
+    COUNT_OF,
     INT,
     KINDS,
     MOMENT,
@@ -27,6 +29,7 @@ from proofs.checking.symbols import (
     REAL,
     ROW,
     STARTS,
+    TOKENS,
     UPDATE,
     WEIGHT,
     ZERO,
@@ -42,14 +45,12 @@ from proofs.trusted.terms import And, BoolVal, If, Implies, IntVal, Not, Or
 from spec.assumptions import DETERMINISM, LINEARITY
 
 
-class Symbols:
-    """The symbols, and what is supposed of them: without norms. Variables are named by letters:
+class Symbols(NormSymbols):
+    """The symbols, and what is supposed of them. Variables are named by letters:
 
     t a line, b a place, s an original value, d and i devices, c a coordinate in a group, u a step, m a
     micro-step, j an element.
     """
-
-    normed = False
 
     def __init__(self, k: Kernel) -> None:
         self.k = k
@@ -61,6 +62,8 @@ class Symbols:
         )
         self.mesh = self._mesh()
         self._lines()
+        self._norms()
+        self._counts()
         self._single_device()
         self._devices()
         self._originals()
@@ -89,7 +92,7 @@ class Symbols:
     @property
     def sources(self) -> tuple[Any, ...]:
         """The places that lines read, as functions of the line."""
-        return self.source, self.second, self.third
+        return self.source, self.second, self.third, self.fourth, self.fifth
 
     def writes_second(self, b: Any) -> Bool:
         """Whether line t is an update, and b the place of the moments."""
@@ -112,7 +115,7 @@ class Symbols:
     def _single_device(self) -> None:
         k, u, m, i, j = self.k, self.u, self.m, self.i, self.j
         self.theta, self.omega = (k.function(name, INT, ROW) for name in ("theta", "omega"))
-        update = INT, Element, REAL, REAL, REAL, REAL, REAL
+        update = INT, Element, *[REAL] * 5, REAL
         self.next_weight, self.next_moment = (
             k.function(name, *update) for name in ("next_weight", "next_moment")
         )
@@ -126,7 +129,7 @@ class Symbols:
         )
         self._whole_gradient()
         self._norm_of_whole()
-        before = self.theta(u)[j], self.omega(u)[j], self.single_gradient(u, j), self.applied_norm(u)
+        before = self.theta(u)[j], self.omega(u)[j], self.single_gradient(u, j), *self.applied(u)
         self.trains = k.suppose(
             "the_single_device_trains",
             [u, j],
@@ -147,20 +150,13 @@ class Symbols:
             *(self.whole_gradient, self.whole.symbol, in_step, self.weights, u, self.j),
         )
 
+    def applied(self, u: Any) -> tuple[Any, Any]:
+        """The norm and the count that the single device's optimizer reads."""
+        return self.applied_norm(u), self.applied_count(u)
+
     def single_gradient(self, u: Any, j: Any) -> Any:
         """The gradient that the single device applies in a step, of an element."""
         return self.whole_gradient(self.theta(u), u)[j]
-
-    def _norm_of_whole(self) -> None:
-        """Declare the norm of a single device's gradient, if there are norms."""
-
-    def single_norm(self, u: Any) -> Any:
-        """The norm of a step's whole gradient."""
-        return ZERO
-
-    def applied_norm(self, u: Any) -> Any:
-        """The norm that the single device's optimizer reads."""
-        return ZERO
 
     # ------------------------------------------------------------------- the devices
     def _devices(self) -> None:
@@ -197,6 +193,7 @@ class Symbols:
             self.next_moment_on(*update),
             ZERO,
             self.computed_norm(t, d),
+            self.tokens(self.step(t), self.micro(t), d),
         )
         self.runs = k.suppose(
             "devices_run_the_lines",
@@ -208,7 +205,7 @@ class Symbols:
         """Each device computes the same functions: an assumption. Of gradients, weights and moments."""
         k, d, u, m, i, j = self.k, self.d, self.u, self.m, self.i, self.j
         view, activations = (k.constant(name, ROW) for name in ("view", "activations"))
-        read = k.reals("old_weight old_moment applied clipped_by")
+        read = k.reals("old_weight old_moment applied clipped_by divided_by")
 
         def alike(name: str, function: Any, *given: Any) -> tuple[Any, Theorem]:
             on = k.function(f"{name}_on", INT, *(each.sort for each in given), function.gives)
@@ -218,18 +215,6 @@ class Symbols:
         self.next_weight_on, weights = alike("next_weight", self.next_weight, u, j, *read)
         self.next_moment_on, moments = alike("next_moment", self.next_moment, u, j, *read)
         return gradients, weights, moments
-
-    def _norm_of_devices(self) -> None:
-        """Declare what devices add up to a norm; without norms, that no line is one."""
-        self.no_norms = self.k.suppose("no_line_is_a_norm", [self.t], self.kind(self.t) != NORM_OF)
-
-    def computed_norm(self, t: Any, d: Any) -> Any:
-        """What a norm is in a line."""
-        return ZERO
-
-    def norm_read(self, t: Any, d: Any) -> Any:
-        """The norm that an update reads."""
-        return ZERO
 
     def begun(self, weight: Any, moment: Any, junk: Any, nothing: Any, holds: Any = None) -> Any:
         """What device d has of element j in place b at first. `holds`: whether slices there have it."""
@@ -245,7 +230,7 @@ class Symbols:
         """What device d has of element j in place b after line t."""
         made = {KINDS[m.name]: self.moved_on(m, content) for m in MOVES}
         made |= {BACKWARD: content.gradient, UPDATE: content.weight}
-        made |= {NORM_OF: content.norm} if self.normed else {}
+        made |= {NORM_OF: content.norm, COUNT_OF: content.count}
         before = content.at(self.b, self.d)
         return self.written(
             self.b, content.moment, cases(self.kind(self.t), made, ZERO), content.dropped, before
@@ -288,14 +273,14 @@ class Symbols:
     def update_alike(self, t: Any, d: Any) -> list[Theorem]:
         """What an update computes likewise: weight and moment."""
         _, _, *values = self.read_by_update(t, d)
-        names = ("old_weight", "old_moment", "applied", "clipped_by")
+        names = ("old_weight", "old_moment", "applied", "clipped_by", "divided_by")
         read = dict(zip(names, values, strict=True))
         return [alike.at(d=d, u=self.step(t), **read) for alike in self.same_function[1:]]
 
     def read_by_update(self, t: Any, d: Any) -> tuple[Any, ...]:
-        """What an update is of: its step, element j; weight, moment and gradient there; the norm."""
+        """What an update is of: its step, element j; weight, moment and gradient there; norm, count."""
         read = (self.has(t, b(t), d)[self.j] for b in (self.source, self.second, self.third))
-        return self.step(t), self.j, *read, self.norm_read(t, d)
+        return self.step(t), self.j, *read, self.norm_read(t, d), self.count_read(t, d)
 
     # -------------------------------------------------------------- original values
     def _originals(self) -> None:
@@ -309,7 +294,7 @@ class Symbols:
             self.named(self.what(s), self.time(s), self.which(s)) == s,
         )
         found = self.named(w, u, m)
-        few = If(w == CONTRIBUTION, self.micro_steps, 1)
+        few = If(self.is_contributed(w), self.micro_steps, 1)
         self.names = k.suppose(
             "names_are_of_original_values",
             [w, u, m],
@@ -331,15 +316,12 @@ class Symbols:
             uses=[self.numbered, self.names.at(w=WEIGHT, u=zero, m=zero)],
         )
         at, of = self.time(s), self.which(s)
-        wrong = If(
-            self.kind(at) == BACKWARD,
-            self.computed_gradient(at, d)[j],
-            self.next_weight_on(d, *self.read_by_update(at, d)),
-        )
-        if self.normed:
-            wrong = If(self.kind(at) == NORM_OF, self.computed_norm(at, d), wrong)
+        computed = {BACKWARD: self.computed_gradient(at, d)[j], NORM_OF: self.computed_norm(at, d)}
+        new_weight = self.next_weight_on(d, *self.read_by_update(at, d))
+        wrong = cases(self.kind(at), computed, new_weight)
         own = self.gradient(self.theta(at), self.theta(at), at, of, d)[j]
-        values = (self.theta(at)[j], self.omega(at)[j], own, wrong, self.single_norm(at))
+        tokens = self.tokens(at, of, d)
+        values = (self.theta(at)[j], self.omega(at)[j], own, wrong, self.single_norm(at), tokens)
         wrong_moment = self.next_moment_on(d, *self.read_by_update(at, d))
         found = cases(self.what(s), dict(zip(ORIGINALS, values, strict=False)), wrong_moment)
         self.original, self.original_is = k.define(
@@ -349,8 +331,7 @@ class Symbols:
 
     def is_state(self, s: Any) -> Bool:
         """Whether an original value is a state, or a norm: it is the same on all devices."""
-        states = (WEIGHT, MOMENT, NORM) if self.normed else (WEIGHT, MOMENT)
-        return Or(*(self.what(s) == what for what in states))
+        return Or(*(self.what(s) == what for what in (WEIGHT, MOMENT, NORM)))
 
     def is_device(self, d: Any) -> Bool:
         """Whether there is such a device."""
@@ -368,7 +349,11 @@ class Symbols:
         """The name of what backward computes in a line, if it is right."""
         return self.named(CONTRIBUTION, self.step(t), self.micro(t))
 
-    def is_of_step(self, s: Any, u: Any) -> Bool:
-        """Whether a value is a contribution to a step's gradient."""
+    def is_contributed(self, what: Any) -> Bool:
+        """Whether each device has a value of a kind in each micro-step."""
+        return Or(what == CONTRIBUTION, what == TOKENS)
+
+    def is_of_step(self, s: Any, u: Any, what: Any = CONTRIBUTION) -> Bool:
+        """Whether a value is a contribution to a step's gradient, or its count."""
         m = self.which(s)
-        return And(self.what(s) == CONTRIBUTION, self.time(s) == u, m >= 0, m < self.micro_steps)
+        return And(self.what(s) == what, self.time(s) == u, m >= 0, m < self.micro_steps)

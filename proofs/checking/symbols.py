@@ -24,14 +24,14 @@ INT, REAL, BOOL = IntSort(), RealSort(), BoolSort()
 Element = DeclareSort("Element")
 ROW = ArraySort(Element, REAL)
 KindSort, _kinds = EnumSort(
-    "LineKind", [*(m.name.capitalize() for m in MOVES), "Backward", "Update", "Norm"]
+    "LineKind", [*(m.name.capitalize() for m in MOVES), "Backward", "Update", "Norm", "Count"]
 )
 KINDS = dict(zip((m.name for m in MOVES), _kinds, strict=False))
-BACKWARD, UPDATE, NORM_OF = _kinds[-3:]
+BACKWARD, UPDATE, NORM_OF, COUNT_OF = _kinds[-4:]
 WhatSort, ORIGINALS = EnumSort(
-    "Original", ["Weight", "Moment", "Gradient", "Wrong", "Whole_norm", "Wrong_moment"]
+    "Original", ["Weight", "Moment", "Gradient", "Wrong", "Whole_norm", "Tokens", "Wrong_moment"]
 )
-WEIGHT, MOMENT, CONTRIBUTION, WRONG, NORM, WRONG_MOMENT = ORIGINALS
+WEIGHT, MOMENT, CONTRIBUTION, WRONG, NORM, TOKENS, WRONG_MOMENT = ORIGINALS
 StartSort, _starts = EnumSort("Start", [*lines.STARTS, "Nothing"])
 STARTS = dict(zip(lines.STARTS, _starts, strict=False))
 NOTHING = _starts[-1]

@@ -11,7 +11,6 @@ from proofs.checking.amounts import Language
 from proofs.checking.content import Content
 from proofs.checking.coordinates import Coordinates
 from proofs.checking.lines import BACKWARD, MOVES, UPDATE
-from proofs.checking.norms import NormedLanguage
 from proofs.checking.operation_lines import NORM
 from proofs.checking.symbols import BOOL, CONTRIBUTION, INT, KINDS, ONE, REAL, ZERO
 from proofs.trusted.kernel import Bool, Kernel, Theorem
@@ -54,8 +53,10 @@ class ListedLanguage(Language):
 
     mesh: SlicedAxes
 
-    def __init__(self, k: Kernel, schedules: int, sliced: Sequence[int], tied: bool) -> None:
-        self.sliced = sliced
+    def __init__(
+        self, k: Kernel, schedules: int, sliced: Sequence[int], tied: bool, clips: bool
+    ) -> None:
+        self.sliced, self.clips = sliced, clips
         self.names_of_axes: tuple[str, ...] = ()  # of the schedule that is spoken of
         self.inverses: dict[str, tuple[Any, Theorem]] = {}
         super().__init__(k)
@@ -128,6 +129,20 @@ class ListedLanguage(Language):
         self.number, self.line_of = k.fixed("schedule_number", INT), k.function("line_of", INT, INT)
         self.updates_slices = k.function("updates_slices", INT, INT, BOOL)
         return SlicedAxes(self, self.sliced)
+
+    @property
+    def sources(self) -> tuple[Any, ...]:
+        """No update reads a count; without clips none reads a norm."""
+        numbers = [self.fourth] if self.clips else []
+        return self.source, self.second, self.third, *numbers
+
+    def _norm_of_devices(self) -> None:
+        if self.clips:
+            super()._norm_of_devices()
+
+    def computed_norm(self, t: Any, d: Any) -> Any:
+        """Without clips no line is a norm."""
+        return super().computed_norm(t, d) if self.clips else ZERO
 
     def is_right(self, t: Any, d: Any) -> Bool:
         return BoolVal(True)
@@ -207,7 +222,3 @@ class ListedLanguage(Language):
     def state_is(self, what: Any, u: Any) -> Theorem:
         """What the name of a state of a step is of."""
         return self.names.at(w=what, u=u, m=IntVal(0))
-
-
-class ClippedLanguage(ListedLanguage, NormedLanguage):
-    """The language, of schedules some of which clip gradients by their norm."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from proofs.checking.lines import BACKWARD, UPDATE
@@ -10,7 +11,7 @@ from proofs.checking.operation_lines import NORM, NOWHERE
 from proofs.checking.symbols import MOMENT, NOTHING, STARTS, WEIGHT, cases
 from proofs.checking.symbols import NORM as WHOLE
 from proofs.plans.findings import Findings
-from proofs.plans.listed_language import KIND, ClippedLanguage, ListedLanguage
+from proofs.plans.listed_language import KIND, ListedLanguage
 from proofs.plans.listing import Finding, Listing, nexts, read, written
 from proofs.trusted.kernel import Bool, KernelError, Theorem
 from proofs.trusted.terms import And, If, Implies, IntVal, Not, Or
@@ -69,7 +70,7 @@ class ListedRun:
             (l.source, line.source),
             (l.second, line.second),
             (l.third, line.third),
-            *([(l.fourth, line.fourth)] if isinstance(l, ClippedLanguage) else []),
+            (l.fourth, line.fourth),
         )
         said = [l.kind(t) == KIND[line.kind]]
         said += [place(t) == IntVal(number) for place, number in of if number != NOWHERE]
@@ -119,8 +120,7 @@ class ListedRun:
             said.append(l.turns == 1)
         if l.turns is not l.micro_steps:
             said.append(l.micro_steps == (l.turns + l.turns if listed.tied else l.turns))
-        if isinstance(l, ClippedLanguage):
-            said.append(l.reads_norm if listed.clips else Not(l.reads_norm))
+        said += [l.reads_norm if listed.clips else Not(l.reads_norm), Not(l.reads_count)]
         return And(*said)
 
     # ---------------------------------------------------------- what the checker finds
@@ -346,6 +346,17 @@ class ListedRun:
         found = filter(None, (self.listed.before[r].get(line.source) for r, line in lines))
         axes = {x for each in found for x in self.findings.coordinates(each)}
         return [l.mesh.owners_in_norms.at(d=asks, x=IntVal(x)) for x in sorted(axes)]
+
+    @cached_property
+    def without_norms(self) -> Theorem:
+        """Of a schedule that does not clip: no line is a norm."""
+        l, lines = self.l, [is_ for _, is_ in self.line_is]
+        return self.k.prove(
+            f"{self.name}_has_no_norms",
+            Not(l.kind(l.t) == KIND[NORM]),
+            [self.is_it, *l.line, l.is_device(l.d)],
+            [self.never_off.at(i=l.d), self.program, *lines],
+        )
 
     @property
     def met(self) -> list[Bool]:

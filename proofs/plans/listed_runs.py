@@ -15,12 +15,13 @@ from proofs.checking.every_line import EveryLine
 from proofs.checking.lines import BACKWARD, UPDATE
 from proofs.checking.matching import Read, Where
 from proofs.checking.operation_lines import NORM
+from proofs.checking.symbols import NORM_OF, TOKENS
 from proofs.plans.findings import Findings
-from proofs.plans.listed_language import ClippedLanguage, ListedLanguage
+from proofs.plans.listed_language import ListedLanguage
 from proofs.plans.listed_run import ListedRun
 from proofs.plans.listing import Listing
 from proofs.trusted.kernel import Bool, Kernel, Theorem
-from proofs.trusted.terms import TRUE, And, Implies
+from proofs.trusted.terms import TRUE, And, Implies, Not
 
 
 class ListedRuns(EveryLine):
@@ -30,10 +31,9 @@ class ListedRuns(EveryLine):
 
     def __init__(self, k: Kernel, schedules: Mapping[str, Listing]) -> None:
         sliced = sorted(set().union(*(each.sliced for each in schedules.values())))
-        clips = any(each.clips for each in schedules.values())
-        language = ClippedLanguage if clips else ListedLanguage
         tied = any(each.tied for each in schedules.values())
-        super().__init__(language(k, len(schedules), sliced, tied))
+        clips = any(each.clips for each in schedules.values())
+        super().__init__(ListedLanguage(k, len(schedules), sliced, tied, clips))
         findings = Findings(self.l)
         self.runs = [ListedRun(self.l, findings, q, *each) for q, each in enumerate(schedules.items())]
 
@@ -51,7 +51,14 @@ class ListedRuns(EveryLine):
         given = [each for each in when(where) if each is not TRUE] + self.on_a_device
         compares = And(*(self.compares(*each) for each in reads))
         about = [self.compared(*each) for each in reads]
-        kind, norm = BACKWARD.name if len(reads) == 2 else UPDATE.name, len(reads) == 1
+        kind, number = BACKWARD.name if len(reads) == 2 else UPDATE.name, len(reads) == 1
+
+        def has(run: ListedRun) -> bool:
+            """Whether it keeps such a copy, or reads a norm."""
+            if kept:
+                return bool(run.keeps(kept))
+            return run.listed.clips or not number
+
         found = [
             self.k.prove(
                 f"{name}_of_{run.name}",
@@ -61,13 +68,28 @@ class ListedRuns(EveryLine):
                     *(each for each in given if each is not where.met),
                     *(run.met if any(each is where.met for each in given) else []),
                 ],
-                [*(run.kept_at_the_end(kept) if kept else run.compared(kind, norm)), *about],
+                [*(run.kept_at_the_end(kept) if kept else run.compared(kind, number)), *about],
             )
-            for run in self.runs
-            if not kept or run.keeps(kept)
+            for run in filter(has, self.runs)
         ]
-        others = [run.rests for run in self.runs if kept and not run.keeps(kept)]
+        others = [run.rests for run in self.runs if not has(run)]
         return self.k.prove(name, Implies(And(*given), compares), (), [*found, *others, l.is_listed])
+
+    def _number_read(self, met: list[Bool], name: str, place: Any, what: Any, reads: Bool) -> Theorem:
+        """What an update reads of a norm or a count, if a schedule reads any; none reads a count."""
+        if self.l.clips and what is not TOKENS:
+            return super()._number_read(met, name, place, what, reads)
+        rests = [run.rests for run in self.runs]
+        return self.k.prove(f"no_schedule_reads_a_{name}", Not(reads), (), [*rests, self.l.is_listed])
+
+    def _norm(self) -> Theorem:
+        """What a norm leaves right, if a schedule has any."""
+        if self.l.clips:
+            return super()._norm()
+        l, without = self.l, [run.without_norms for run in self.runs]
+        given = [*l.line, l.is_device(l.d)]
+        none = Not(l.kind(l.t) == NORM_OF)
+        return self.k.prove("no_line_is_a_norm", none, given, [*without, l.is_listed])
 
     def all_equal_in(
         self, name: str, variables: Sequence[Any], given: Sequence[Bool], reads: Sequence[Read]
@@ -84,5 +106,8 @@ class ListedRuns(EveryLine):
                 [*run.compared(NORM), *run.of_owners(asks), *about],
             )
             for run in self.runs
+            if run.listed.clips
         ]
-        return self.k.prove(name, Implies(And(*given), compares), (), [*found, self.l.is_listed])
+        others = [run.without_norms for run in self.runs if not run.listed.clips]
+        facts = [*found, *others, self.l.is_listed]
+        return self.k.prove(name, Implies(And(*given), compares), (), facts)

@@ -96,6 +96,8 @@ def listing(schedule: Schedule) -> Listing:
 
     Raises KernelError for one that does not repeat, or goes wrong; NotCovered.
     """
+    if schedule.training.loss is Loss.TOKEN_MEAN:
+        raise NotCovered("counts of tokens")
     slots, starts, slices = _resting(schedule)
     slots |= _left(schedule, slots)
     places = _places(schedule)
@@ -160,7 +162,7 @@ def _once(
         if slot not in store:
             places._write("release", target=place)
         host, found = store.setdefault(slot, (slots[slot], place))
-        if found in places.norms or found in places.clipped:  # no line makes these
+        if found in places.norms or found in places.applied:  # no line makes these
             places._write("release", target=place)
             store[slot] = host, place
         elif found != place:

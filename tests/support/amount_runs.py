@@ -5,11 +5,12 @@ from fractions import Fraction
 from itertools import product
 
 from proofs.checking import lines
-from proofs.checking.operation_lines import NORM, NotCovered
+from proofs.checking.operation_lines import COUNT, NORM, NotCovered
 from spec.checking.verdict import check
 from spec.derivation.derive import derive
 from spec.meaning.semantics import execute
 from spec.models.states import MIXED_ADAM
+from spec.models.training import Loss
 from spec.plans.strategies import STRATEGIES
 from tests.support.damage import with_one_fault
 from tests.support.line_runs import CLIPS, PLAIN_PIECES
@@ -30,8 +31,8 @@ class AmountRun:
     amounts[place][owner, device][s, i]; unknowns[place][owner, device]. An axis is by its index.
     """
 
-    def __init__(self, axes, mesh, starts, reads_norm):
-        self.axes, self.reads_norm = axes, reads_norm
+    def __init__(self, axes, mesh, starts, training):
+        self.axes, self.training = axes, training
         self.devices = [*product(*(range(mesh[axis]) for axis in axes))]
         self.each = [*product(self.devices, self.devices)]  # owner and device
         self.amounts, self.unknowns = {}, {}
@@ -46,12 +47,14 @@ class AmountRun:
 
     def run(self, number, line, micro_steps):
         """Run a line, as T2 has it. Whether it computes, and something wrong."""
-        if line.kind == lines.BACKWARD.name:
-            return self._backward(number, line)
-        if line.kind == lines.UPDATE.name:
-            return self._update(number, line, micro_steps)
-        if line.kind == NORM:
-            return self._norm(number, line, micro_steps)
+        computed = {
+            lines.BACKWARD.name: self._backward,
+            lines.UPDATE.name: self._update,
+            NORM: self._norm,
+            COUNT: self._count,
+        }
+        if line.kind in computed:
+            return computed[line.kind](number, line, micro_steps)
         kind, factor = line.kind, Fraction(line.factor)
         axis = self.axes.index(line.axis) if line.axis else 0
         (source, unknown), (target, unknown_there) = self._of(line.source), self._of(line.target)
@@ -92,7 +95,11 @@ class AmountRun:
         wanted = {(s, i): 1 for s in needed for i in ([None] if states else self.devices)}
         return not unknowns[at] and {term: a for term, a in seen.items() if a} == wanted
 
-    def _backward(self, number, line):
+    def _count(self, _, line, __):
+        self._compute(line.target, lambda _: (COUNT, line.step, line.micro_step))
+        return False
+
+    def _backward(self, number, line, _):
         weight = [("weight", line.step)]
         reads = line.source, line.second
         right = all(self.equal(place, at, weight) for place in reads for at in self.each)
@@ -122,8 +129,10 @@ class AmountRun:
         whole = [("gradient", line.step, m) for m in range(micro_steps)]
         weight, moment = ([(kind, line.step)] for kind in ("weight", "moment"))
         needs = [(line.source, weight), (line.second, moment), (line.third, whole)]
-        if self.reads_norm:
+        if self.training.clip:
             needs.append((line.fourth, [(NORM, line.step)]))
+        if self.training.loss is Loss.TOKEN_MEAN:
+            needs.append((line.fifth, [(COUNT, line.step, m) for m in range(micro_steps)]))
         met = {at: all(self.equal(place, at, needed) for place, needed in needs) for at in self.each}
         for place, kind in ((line.target, "weight"), (line.second, "moment")):
             right, wrong = (kind, line.step + 1), (WRONG, number, kind)
@@ -153,7 +162,7 @@ def agree_on_amounts(schedule, mesh, micro_steps, policy, steps=5):
     """
     places = PlacesOfARun(schedule, mesh, micro_steps, policy)
     store = places.initial()
-    run = AmountRun(schedule.axes, mesh, places.starts, schedule.training.clip)
+    run = AmountRun(schedule.axes, mesh, places.starts, schedule.training)
     verdict = check(schedule, mesh, micro_steps, policy)
     done, wrong, equal = 0, False, []
 

@@ -10,7 +10,7 @@ from math import prod
 from proofs.checking import lines
 from proofs.checking.axis_tables import EVERYBODY, counts, entries, moved, only
 from proofs.checking.lines import AXIS, FACTOR, FIRST, MOVES, NAMED, OPERATORS, OWNER
-from proofs.checking.operation_lines import NORM, NOWHERE, NotCovered
+from proofs.checking.operation_lines import COUNT, NORM, NOWHERE, NotCovered
 from spec.checking.forms import LACKING, Forms, OtherElements, Rejected
 from spec.checking.symbols import Symbol
 from spec.checking.verdict import SETTLED_WITHIN, check, require_agreed
@@ -18,6 +18,7 @@ from spec.derivation.derive import derive
 from spec.devices.operators import OTHER
 from spec.meaning.semantics import execute, initial
 from spec.models.states import MIXED_ADAM
+from spec.models.training import PLAIN, Loss
 from spec.numbers.any_size import Polynomial
 from spec.plans.strategies import STRATEGIES
 from tests.support.damage import with_one_fault
@@ -89,10 +90,10 @@ class LineRun:
     `proofs.checking.symbolic_checker`, by the first device and by place.
     """
 
-    def __init__(self, mesh, micro_steps, contributions, starts, reads_norm=False):
+    def __init__(self, mesh, micro_steps, contributions, starts, training=PLAIN):
         self.axes, self.sizes, self.starts = tuple(mesh), tuple(mesh.values()), starts
         self.micro_steps, self.contributions = micro_steps, contributions
-        self.reads_norm = reads_norm
+        self.training = training
         self.firsts = [*product(*((OWNER, FIRST) if n > 1 else (OWNER,) for n in self.sizes))]
         self.alone = (0,) * len(self.axes)  # the word of what each device has itself
         self.not_known = {(UNKNOWN, self.alone): Fraction(1)}
@@ -130,6 +131,9 @@ class LineRun:
             self._backward(number, line)
         elif line.kind == NORM:
             self._norm(number, line)
+        elif line.kind == COUNT:
+            made = {(Symbol("tokens", line.step, line.micro_step), self.alone): Fraction(1)}
+            self.forms |= {(line.target, firsts): made for firsts in self.firsts}
         else:
             self._update(number, line)
 
@@ -232,12 +236,16 @@ class LineRun:
         return not any(self.seen(form, firsts, places, s, of) for s, _ in form for of in who)
 
     def _update(self, number, line):
+        counts = [Symbol("tokens", line.step, m) for m in range(self.micro_steps)]
+        counted = self.training.loss is Loss.TOKEN_MEAN
         reads = (
             (line.source, [Symbol("weight", line.step)]),
             (line.second, [Symbol("moment", line.step)]),
             (line.third, self._whole(line)),
-            *([(line.fourth, [Symbol(NORM, line.step)])] if self.reads_norm else []),
+            *([(line.fourth, [Symbol(NORM, line.step)])] if self.training.clip else []),
+            *([(line.fifth, counts)] if counted else []),
         )
+        numbers = [read for read in reads[3:] if read[0] != NOWHERE]
         after = {}
         for firsts in self.firsts:
             found = [self.passes(place, firsts, needed) for place, needed in reads]
@@ -247,8 +255,11 @@ class LineRun:
                 for places in product(*((*NAMED[first], OTHER) for first in firsts)):
                     met = all(each[places][0] for each in found if places in each)
                     lost = not all(each[places][1] for each in found[:3] if places in each)
-                    if line.fourth != NOWHERE and not self._is_zero(line.third, firsts, places):
-                        lost |= not all(each[places][1] for each in found[3:] if places in each)
+                    divides = line.fifth != NOWHERE
+                    lost |= divides and not self.form(line.fifth, firsts)  # nothing is known over zero
+                    if not self._is_zero(line.third, firsts, places):
+                        of = [self.passes(place, firsts, needed) for place, needed in numbers]
+                        lost |= not all(each[places][1] for each in of if places in each)
                     self.met[number, firsts, places] = met
                     self.lost[number, firsts, places] = lost
                     for word, amount in spread(firsts, places).items():
@@ -333,9 +344,9 @@ def checked(schedule, mesh, micro_steps, policy, firsts, steps):
 def run_beside(schedule, mesh, micro_steps, policy, steps):
     """Run a schedule both ways. Raises AssertionError where a form is another; NotCovered, Rejected."""
     places = PlacesOfARun(schedule, mesh, micro_steps, policy)
-    store, clips = places.initial(), schedule.training.clip
+    store, training = places.initial(), schedule.training
     along = {a: mesh[a] for a in schedule.axes}
-    run = LineRun(along, micro_steps, places.contributions, places.starts, clips)
+    run = LineRun(along, micro_steps, places.contributions, places.starts, training)
     every = checked(schedule, mesh, micro_steps, policy, run.firsts, steps)
     equal, done, wrong = [], 0, {}
     for forms, *_ in every.values():
@@ -356,7 +367,7 @@ def run_beside(schedule, mesh, micro_steps, policy, steps):
                 p: host for p, (host, _) in store.items()
             }
             for slot, (_, form) in stores[at].items():
-                if store[slot][1] in places.norms or store[slot][1] in places.clipped:
+                if store[slot][1] in places.norms or store[slot][1] in places.applied:
                     continue  # no line makes these
                 mine = as_checked(run.form(store[slot][1], first), forms, run.axes, wrong)
                 assert seen(form, forms) == seen(mine, forms), (at, slot)
@@ -426,7 +437,7 @@ def agree_on_lines(schedule, mesh, micro_steps, policy, steps=6):
     return verdict
 
 
-PLAIN_PIECES = ("plain", "mean", "loss scale", "tied parameters")
+PLAIN_PIECES = ("plain", "mean", "token mean", "loss scale", "tied parameters")
 CLIPS = (lambda schedule: schedule), with_clipping
 
 

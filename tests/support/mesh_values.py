@@ -132,3 +132,6 @@ class LinesOfARun(Devices, ABC):
 
     def fourth(self, t):
         return self.line(t).fourth
+
+    def fifth(self, t):
+        return self.line(t).fifth

@@ -1,20 +1,27 @@
 """T2 in numbers: on any mesh the verdict is what comparisons of amounts say."""
 
+from fractions import Fraction
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from proofs.checking.operation_lines import NotCovered
+from spec.checking.verdict import check
 from spec.derivation.derive import derive
-from spec.models.states import POLICIES
+from spec.language.schedule import Monomial
+from spec.models.states import MIXED_ADAM, POLICIES
 from spec.plans.strategies import STRATEGIES
+from tests.support import by_hand
 from tests.support.amount_runs import (
     NAMED,
+    TakenForOne,
     agree_on_amounts,
     agree_on_faults,
     agree_on_named_strategies,
 )
 from tests.support.broken import broken_copy, python
+from tests.support.by_hand import B, K, op
 from tests.support.damage import damaged
 from tests.support.examples import examples
 from tests.support.line_runs import CLIPS, PLAIN_PIECES
@@ -57,6 +64,17 @@ def test_verdicts_are_those_of_amounts(case):
         return
 
 
+def test_the_norm_of_minus_a_gradient_is_its_norm_to_the_checker_alone():
+    minus = op(K.SCALE, B.GRADIENTS, by=Monomial(Fraction(-1)))
+    norm = op(K.SQUARE_NORM, B.GRADIENTS, B.NORM)
+    clip = op(K.CLIP, B.GRADIENTS, by=B.NORM)
+    finish = (by_hand.SUM, minus, norm, minus, clip, by_hand.UPDATE, by_hand.RESET)
+    schedule = training(by_hand.written(by_hand.MICRO, finish), clip=True)
+    assert check(schedule, {"d": 2}).accepted
+    with pytest.raises(TakenForOne):
+        agree_on_amounts(schedule, {"d": 2}, 1, MIXED_ADAM)
+
+
 MUTANTS = [
     # (what is wrong, folder, file, the rule, the broken rule)
     (
@@ -70,15 +88,29 @@ MUTANTS = [
         "a norm of means is none of sums",
         "proofs",
         "operation_lines.py",
-        "NormOf(self._of_all_samples(gradient), along)",
-        "NormOf(gradient, along)",
+        "NormOf(self._of_all_samples(of.gradient), along, count=of.count)",
+        "NormOf(of.gradient, along, count=of.count)",
     ),
     (
         "an update reads no norm",
         "proofs",
         "operation_lines.py",
-        "third=summed, fourth=norm)",
-        "third=summed)",
+        '{"fourth": norm, "fifth": applied.count}',
+        '{"fifth": applied.count}',
+    ),
+    (
+        "an update reads no count",
+        "proofs",
+        "operation_lines.py",
+        '{"fourth": norm, "fifth": applied.count}',
+        '{"fourth": norm}',
+    ),
+    (
+        "a count is of the first micro-step",
+        "proofs",
+        "operation_lines.py",
+        "return self._write(COUNT, micro_step=micro_step)",
+        "return self._write(COUNT, micro_step=0)",
     ),
     (
         "a norm adds the slices of others",

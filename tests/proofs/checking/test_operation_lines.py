@@ -35,7 +35,14 @@ from tests.support.line_runs import (
     agree_on_lines,
     agree_on_named_strategies,
 )
-from tests.support.schedules import PIECES, cancelled, made_up, placements, training
+from tests.support.schedules import (
+    PIECES,
+    cancelled,
+    made_up,
+    placements,
+    training,
+    with_tied_parameters,
+)
 from tests.support.whole_runs import PlacesOfARun
 
 N, T = 3, 5  # devices, and the number of a line
@@ -95,8 +102,12 @@ TWICE = training(written(MICRO, (SUM, *CLIP[:2], *CLIP[1:], by_hand.UPDATE, RESE
 NOT_COVERED = [
     ("an optimizer without moments", derive(STRATEGIES["dp"]), POLICIES["fp32-sgd"]),
     ("clips in training without them", UNMEANT, MIXED_ADAM),
-    ("sums of norms but over the slices of one weight", TWICE, MIXED_ADAM),
-    ("counts of tokens", PIECES["token mean"](derive(STRATEGIES["dp"])), MIXED_ADAM),
+    ("sums of norms that are no slices, or a second time", TWICE, MIXED_ADAM),
+    (
+        "counts of tokens beside tied parameters",
+        with_tied_parameters(PIECES["token mean"](derive(STRATEGIES["dp"]))),
+        MIXED_ADAM,
+    ),
     ("statistics", PIECES["mean statistics"](derive(STRATEGIES["dp"])), MIXED_ADAM),
     ("shifts", written((*MICRO[:2], SHIFTED, *MICRO[2:]), (SUM, by_hand.UPDATE, RESET)), MIXED_ADAM),
     ("samples that several devices share", written(SHARED, (by_hand.UPDATE, RESET)), MIXED_ADAM),

@@ -250,6 +250,36 @@ MUTANTS = [
         "write(target, domain.clip(read(source, present), read(source)), present)",
     ),
     (
+        "a division does nothing",
+        "algebra.py",
+        'self._times("over", split(value)[0], count)',
+        "split(value)[0]",
+    ),
+    (
+        "twice a count divides as it does once",
+        "algebra.py",
+        "count), power(multiple, -1))",
+        "count), 1)",
+    ),
+    (
+        "a count is divided by in none of what is needed",
+        "forms.py",
+        "if self.training.loss is Loss.TOKEN_MEAN:",
+        "if False:",
+    ),
+    (
+        "a gradient is divided by itself",
+        "semantics.py",
+        "domain.divide(read(source, present), read(op.by))",
+        "domain.divide(read(source, present), read(source))",
+    ),
+    (
+        "a count is of another micro-step",
+        "forms.py",
+        'return self.symbol("tokens", self.step, micro_step)',
+        'return self.symbol("tokens", self.step)',
+    ),
+    (
         "moments are each device's own",
         "symbols.py",
         'SAME = ("weight", "moment", "statistics")',

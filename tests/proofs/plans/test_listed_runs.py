@@ -10,11 +10,14 @@ from proofs.checking.lines import BACKWARD, MOVES, UPDATE
 from proofs.checking.operation_lines import NORM, NOWHERE, NotCovered
 from proofs.plans.listed_runs import ListedRuns
 from proofs.plans.listing import listing
+from proofs.plans.products import LLAMA
 from proofs.trusted.kernel import Kernel, KernelError
 from spec.checking.verdict import check
 from spec.derivation.derive import derive
+from spec.derivation.steps import derive_step
 from spec.meaning.reference import Reference, Unknown, primes
 from spec.meaning.semantics import execute, initial
+from spec.models.parts import parts
 from spec.numbers.any_size import any_size
 from spec.plans.compose import Product, factor
 from spec.plans.strategies import STRATEGIES
@@ -102,6 +105,7 @@ class ListedDevices(LinesOfARun):
         self.last = len(self.at)
         self.at.append((0, 0, steps))
         self.fixed = {"last": self.last, "micro_steps": micro_steps, "schedule_number": 0}
+        self.fixed |= {"reads_norm": listed.clips, "reads_count": False}
 
     def now(self, t):
         return self.at[t] if 0 <= t <= self.last else (0, 0, 0)
@@ -189,6 +193,15 @@ def test_schedules_that_clip_or_use_parameters_twice_have_a_proof(name):
         with pytest.raises(KernelError):
             runs = ListedRuns(Kernel("wrong"), {"this": wrong})
             runs.at_the_end(runs.always())
+
+
+@pytest.mark.parametrize("names", [("zero1", "tp+sp"), ("zero3", "tp", "pp")])
+def test_weights_that_are_clipped_by_the_norm_of_all_have_a_proof(names):
+    step = derive_step(Product(tuple(map(factor, names))), parts(LLAMA), clip=True)
+    schedules = {group.schedule: f"group_{i}" for i, group in enumerate(step.groups)}
+    assert any(len(op.axes) > len(s.axes) for s in schedules for op in s.finish)
+    runs = ListedRuns(Kernel("all"), {name: listing(s) for s, name in schedules.items()})
+    runs.at_the_end(runs.always())
 
 
 def test_a_wrong_finding_is_no_theorem():
