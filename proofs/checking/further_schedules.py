@@ -39,7 +39,7 @@ class Further:
 def further_schedules() -> tuple[Further, ...]:
     """Of several micro-steps, of slices, of numbers of tokens and norms, and of two axes."""
     found = (*_of_micro_steps(), *_of_slices(), *_of_others(), *_of_groups(), *_of_numbers())
-    found += (*_of_sizes(),)
+    found += (*_of_sizes(), *_of_the_first())
     derived = (Further(name, schedule, right=True) for name, schedule in _of_placements())
     return (*(Further(name, schedule) for name, schedule in found), *derived)
 
@@ -89,6 +89,15 @@ def _of_slices() -> Iterator[tuple[str, Schedule]]:
         each = ((ops if op.kind is Kind.ALL_GATHER else (op,)) for op in zero3.micro_step)
         return replace(zero3, micro_step=tuple(op for some in each for op in some))
 
+    zero2 = derive(STRATEGIES["zero2"])
+    fresh = tuple(op for op in zero2.micro_step[:2])
+    scatter, keep = (op for op in zero2.micro_step if op.kind in (Kind.REDUCE_SCATTER, Kind.ACCUMULATE))
+    gathered = operation(Kind.ALL_REDUCE, GRADIENTS, FRESH, axes=EVERYONE, span=Span.UNIT)
+    update = operation(Kind.UPDATE, FRESH, Buffer.OPTIMIZER)
+    finish = (_reset(GRADIENTS), scatter, keep, gathered, update)
+    whole = derive(STRATEGIES["dp"]).with_rest(State.GRADIENTS, Rest(EVERYONE))
+    summed_slices = replace(whole, micro_step=fresh, finish=finish)
+    yield "slices_that_were_reset_are_summed_as_if_among_zeros", summed_slices
     yield "its_own_slice_among_zeros_is_summed", fetched(zeros, own, summed)
     yield "its_own_slice_is_summed", fetched(own, summed)
     yield "slices_are_summed_once_more", around(zero3, before=(_all_reduce(GRADIENTS),))
@@ -151,6 +160,38 @@ def _of_sizes() -> Iterator[tuple[str, Schedule]]:
         yield f"right_on_{name}", around(both, before=(scaled,))
 
 
+def _of_the_first() -> Iterator[tuple[str, Schedule]]:
+    """What is right of elements that the first device owns, and is used of these alone."""
+    dp = derive(STRATEGIES["dp"])
+    reads, backward = dp.micro_step
+    fresh, total = replace(backward, into=FRESH, span=Span.UNIT), _all_reduce(FRESH)
+
+    def of_the_first(source: Buffer, into: Buffer) -> Ops:
+        own = operation(Kind.KEEP, source, into, within=EVERYONE, span=Span.UNIT)
+        zeros = operation(Kind.ZERO, into, span=Span.UNIT)
+        return zeros, own, operation(Kind.BROADCAST, into, axes=EVERYONE)
+
+    tied = Buffer.TIED
+    at_a_view = replace(reads, source=VIEW), replace(fresh, source=VIEW)
+    wrong = (*of_the_first(PARAMETERS, VIEW), *at_a_view, operation(Kind.RELEASE, VIEW), total)
+    aside = operation(Kind.KEEP, FRESH, tied, span=Span.UNIT)
+    used = of_the_first(tied, FRESH)[1:]
+    both = (*wrong, aside, reads, fresh, total, *used, ADD)
+    yield "a_view_of_the_first_devices_elements", replace(dp, micro_step=both, finish=dp.finish[1:])
+    square, clip = operation(Kind.SQUARE_NORM, FRESH, NORM), operation(Kind.CLIP, tied, by=NORM)
+    gone = operation(Kind.RELEASE, NORM)
+    of_these = (*of_the_first(GRADIENTS, FRESH), square, RELEASE)
+    these = (replace(aside, source=GRADIENTS), clip, gone, *of_the_first(tied, FRESH))
+    whole = replace(square, source=GRADIENTS), replace(clip, source=GRADIENTS), gone
+    less = (*of_the_first(GRADIENTS, tied), _scaled(tied, -1), replace(ADD, source=tied))
+    clipped_by = (*of_these, *these, *whole, *less, ADD, RELEASE)
+    reduced, *rest = dp.finish
+    yield (
+        "a_norm_of_the_first_devices_elements",
+        replace(meant(dp, clip=True), finish=(reduced, *clipped_by, *rest)),
+    )
+
+
 def _of_groups() -> Iterator[tuple[str, Schedule]]:
     """A backward of a group's samples, whose activations are gathered, made again, or lacking."""
     dp = derive(STRATEGIES["dp"])
@@ -163,6 +204,14 @@ def _of_groups() -> Iterator[tuple[str, Schedule]]:
     again = operation(Kind.RECOMPUTE, PARAMETERS, ACTIVATIONS)
     yield "activations_of_a_group_are_gathered", replace(whole, micro_step=(forward, gather, of_all))
     yield "activations_of_a_group_are_lost", replace(lost, micro_step=(forward, of_all))
+    axes = ("outer", "inner")
+    _, *last = _replicated(axes).finish
+    half = replace(gather, axes=axes[:1]), replace(of_all, axes=axes)
+    of_half = replace(_replicated(axes), micro_step=(forward, *half), finish=tuple(last))
+    yield "activations_of_a_group_along_one_of_two_axes", of_half
+    never = replace(backward, source=VIEW, into=FRESH, span=Span.UNIT)
+    taken_off = (never, ADD, _scaled(FRESH, -1), ADD, RELEASE)
+    yield "gradients_at_no_view_taken_off", _with(dp, (forward, *taken_off, forward, backward))
     yield "activations_of_a_group_are_made_again", replace(lost, micro_step=(forward, again, of_all))
 
 
@@ -186,6 +235,9 @@ def _of_numbers() -> Iterator[tuple[str, Schedule]]:
         "slices_are_clipped_by_their_own_norms",
         replace(clip, finish=tuple(op for op in clip.finish if op.kind is not Kind.ALL_REDUCE)),
     )
+    by_slices = clipped(meant(derive(STRATEGIES["zero2"]), clip=True))
+    too_early = next(op for op in by_slices.finish if op.kind is Kind.CLIP)
+    yield "a_clip_by_a_norm_that_is_not_there", around(by_slices, before=(too_early,))
     square = operation(Kind.SQUARE_NORM, GRADIENTS, NORM)
     by_norm = operation(Kind.CLIP, GRADIENTS, by=NORM)
     scatter = replace(dp.finish[0], kind=Kind.REDUCE_SCATTER, shift=1)

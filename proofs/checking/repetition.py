@@ -42,6 +42,9 @@ def require_repetition() -> None:
             raise KernelError(
                 "a step is taken for repeated otherwise than with each value a step later"
             )
+    for store in stores:
+        if not any(differ(relative(store, 1, forms), relative(store, 2, forms), forms)):
+            raise KernelError("a value that stays as it was is taken for one of a step later")
     for moves, few in product(range(LONGEST + 1), range(LONGEST + 3, LONGEST + 6)):
         if _left(moves, few, one_by_one=False) != _left(moves, few, one_by_one=True):
             raise KernelError("micro-steps leave something else than one after the other")

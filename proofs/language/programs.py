@@ -14,6 +14,11 @@ from itertools import product
 from typing import Any
 
 from proofs.claim import claim
+from proofs.language.damaged_programs import (
+    damaged_programs,
+    with_less_kept,
+    with_other_gradients,
+)
 from proofs.language.program_lines import (
     ADD,
     BOTH,
@@ -281,20 +286,6 @@ def projection() -> Part:
     return part.part(part.contract(wide, down, replace(takes, name="gives")))
 
 
-def _with_slices(program: Program, weight: Value) -> Program:
-    """The program that leaves slices of a weight's gradient where the weight is whole."""
-    (axis,), gradient = program.axes, program.gradients[weight]
-    after = along(weight.indices[0])
-    move = Move(axis.name, gradient, replace(gradient, name="slices"), PARTIAL, after)
-    lies = {**program.lies, move.makes: {axis.name: after}}
-    return replace(
-        program,
-        backward=(*program.backward, move),
-        gradients={**program.gradients, weight: move.makes},
-        lies=lies,
-    )
-
-
 @claim("E10")
 def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     """Derived programs are accepted, and every line does on devices what it does on whole values.
@@ -314,15 +305,12 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     needed = {*accepted_rules()}
     for part in PARTS:
         needed |= checked(part, [(), *((axis,) for axis in AXES)])
-    for move in (ring := distribute(layer(LLAMA), (MODEL_AXES["cp"],))).moves:
-        must_reject(check_program, ring.without(move))
+    ring = distribute(layer(LLAMA), (MODEL_AXES["cp"],))
+    for damaged in (*map(ring.without, ring.moves), *with_other_gradients(ring), *with_less_kept(ring)):
+        must_reject(check_program, damaged)
     for axis in AXES:
-        program = distribute(projection(), (axis,))
-        for move in program.moves:
-            must_reject(check_program, program.without(move))
-        for weight in program.part.weights:
-            if program.summed(weight):
-                must_reject(check_program, _with_slices(program, weight))
+        for damaged in damaged_programs(distribute(projection(), (axis,))):
+            must_reject(check_program, damaged)
     return (
         *(proved(k.part(str(rule)), rule) for rule in sorted(needed, key=str)),
         contractions_have_transposes(k.part("transposes")),
