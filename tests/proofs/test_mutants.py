@@ -138,8 +138,8 @@ MUTANTS = [
     (
         "a sharded optimizer gets an all-reduce",
         "derive.py",
-        "scatter = tuple(a for a in axes if a in updates)",
-        "scatter: Axes = ()",
+        "return _along(self.axes, self.updates + in_place)",
+        "return _along(self.axes, in_place)",
         "X1 X4",
     ),
 ]

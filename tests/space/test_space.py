@@ -276,7 +276,12 @@ def test_what_none_is_said_to_be_better_than_is_beaten_by_no_other_on_the_page(n
             "P3",
         ),
         ("derive.py", "if mode in (R, GATHERED))", "if mode is R)", "P1"),
-        ("derive.py", "scatter = tuple(a for a in axes if a in updates)", "scatter: Axes = ()", "P3"),
+        (
+            "derive.py",
+            "_along(self.axes, self.updates + in_place)",
+            "_along(self.axes, in_place)",
+            "P3",
+        ),
     ],
 )
 def test_a_broken_rule_is_noticed_by_the_claim(file, rule, broken, claim, tmp_path):

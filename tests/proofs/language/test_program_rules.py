@@ -49,7 +49,7 @@ MUTANTS = [
     ),
     (
         "a slice that went round is there in every turn",
-        "programs.py",
+        "checking/programs.py",
         "    return {rings[0]: back}",
         "    return {}",
         "derived_programs_do_what_one_device_does",
@@ -112,21 +112,21 @@ MUTANTS = [
     ),
     (
         "a norm's gradient from a slice of the features",
-        "programs.py",
+        "language/programs.py",
         "if operation.over and along(operation.over) in lies:",
         "if False:",
         "derived_programs_do_what_one_device_does",
     ),
     (
         "the cotangent of a partial sum is partial",
-        "programs.py",
+        "language/programs.py",
         "WHOLE if lie.layout is _P else lie.plain for",
         "lie.plain for",
         "derived_programs_do_what_one_device_does",
     ),
     (
         "slots lie along the first name of their tokens",
-        "programs.py",
+        "language/programs.py",
         "return along(axis.stream if len(to) > 1 else to[0])",
         "return along(to[0])",
         "derived_programs_do_what_one_device_does",
