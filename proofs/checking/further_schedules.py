@@ -89,15 +89,6 @@ def _of_slices() -> Iterator[tuple[str, Schedule]]:
         each = ((ops if op.kind is Kind.ALL_GATHER else (op,)) for op in zero3.micro_step)
         return replace(zero3, micro_step=tuple(op for some in each for op in some))
 
-    zero2 = derive(STRATEGIES["zero2"])
-    fresh = tuple(op for op in zero2.micro_step[:2])
-    scatter, keep = (op for op in zero2.micro_step if op.kind in (Kind.REDUCE_SCATTER, Kind.ACCUMULATE))
-    gathered = operation(Kind.ALL_REDUCE, GRADIENTS, FRESH, axes=EVERYONE, span=Span.UNIT)
-    update = operation(Kind.UPDATE, FRESH, Buffer.OPTIMIZER)
-    finish = (_reset(GRADIENTS), scatter, keep, gathered, update)
-    whole = derive(STRATEGIES["dp"]).with_rest(State.GRADIENTS, Rest(EVERYONE))
-    summed_slices = replace(whole, micro_step=fresh, finish=finish)
-    yield "slices_that_were_reset_are_summed_as_if_among_zeros", summed_slices
     yield "its_own_slice_among_zeros_is_summed", fetched(zeros, own, summed)
     yield "its_own_slice_is_summed", fetched(own, summed)
     yield "slices_are_summed_once_more", around(zero3, before=(_all_reduce(GRADIENTS),))
@@ -237,7 +228,8 @@ def _of_numbers() -> Iterator[tuple[str, Schedule]]:
     )
     by_slices = clipped(meant(derive(STRATEGIES["zero2"]), clip=True))
     too_early = next(op for op in by_slices.finish if op.kind is Kind.CLIP)
-    yield "a_clip_by_a_norm_that_is_not_there", around(by_slices, before=(too_early,))
+    absent = around(by_slices, before=(too_early,), last=(operation(Kind.RELEASE, NORM),))
+    yield "a_clip_by_a_norm_that_is_not_there", absent
     square = operation(Kind.SQUARE_NORM, GRADIENTS, NORM)
     by_norm = operation(Kind.CLIP, GRADIENTS, by=NORM)
     scatter = replace(dp.finish[0], kind=Kind.REDUCE_SCATTER, shift=1)

@@ -68,6 +68,7 @@ def broken_schedules() -> tuple[Broken, ...]:
     gather = operation(Kind.ALL_GATHER, reduction.source, axes=reduction.axes)
     return (
         Broken("parameters_are_used_as_slices", "fresh", derive(on_batch("S", "S", "S", "S"))),
+        Broken("slices_are_summed_as_if_others_had_zeros", "whole", _summed_slices(dp, zero2)),
         Broken("parameters_are_not_gathered", "fresh", without(zero3, Kind.ALL_GATHER)),
         Broken(
             "nothing_is_recomputed",
@@ -242,3 +243,14 @@ def _of_other_activations() -> Schedule:
         *(forward, backward, operation(Kind.SCALE, fresh, by=Monomial(Fraction(-1))), add),
     )
     return around(derive(STRATEGIES["dp"]).with_rest(State.ACTIVATIONS, Rest()), first=added)
+
+
+def _summed_slices(dp: Schedule, zero2: Schedule) -> Schedule:
+    """Slices of gradients that start from zero, and are summed over the devices that have them."""
+    forward, backward, scatter, keep, *_ = zero2.micro_step
+    everyone = scatter.axes
+    reset = operation(Kind.RESET, keep.target)
+    total = operation(Kind.ALL_REDUCE, keep.target, keep.source, axes=everyone, span=Span.UNIT)
+    update = operation(Kind.UPDATE, keep.source, Buffer.OPTIMIZER)
+    whole = dp.with_rest(State.GRADIENTS, Rest(everyone))
+    return replace(whole, micro_step=(forward, backward), finish=(reset, scatter, keep, total, update))
