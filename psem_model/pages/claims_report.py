@@ -92,7 +92,7 @@ def page(results: Sequence[Result], found: Evidence, tell: Callable[[int], None]
         free=[p.claim.id for p in made if not p.entry["axioms"] and not p.claim.checked],
         decided=[p.claim.id for p in made if p.claim.checked],
         totals=_totals(made, found),
-        lines=texts.packed(),
+        texts=texts,
         abstract=abstract(),
         said=[(name, said(name)) for name in ("trusted", "limits")],
     )

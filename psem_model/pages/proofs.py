@@ -155,19 +155,23 @@ class Trees:
 
 
 class Texts:
-    """The lines of obligations, each once: most stand in several."""
+    """Lines of obligations, and markup, of all claims: each once, since most lines stand in several."""
 
     def __init__(self) -> None:
-        self.lines: dict[str, int] = {}  # and their numbers
+        self.numbers: dict[str, int] = {}
+
+    def number(self, text: str) -> int:
+        """Of a line, or of markup."""
+        return self.numbers.setdefault(str(text), len(self.numbers))
 
     def steps(self, text: str) -> list[int]:
         """From number to number of its lines."""
-        numbers = [self.lines.setdefault(line, len(self.lines)) for line in text.split("\n")]
+        numbers = map(self.number, text.split("\n"))
         return [number - before for before, number in pairwise((0, *numbers))]
 
     def packed(self) -> str:
-        """All lines."""
-        return packed([*self.lines])
+        """All of them, by number."""
+        return packed([*self.numbers])
 
 
 def obligations(result: Result, answers: Sequence[str], texts: Texts) -> str:

@@ -40,7 +40,6 @@ def _environment() -> Environment:
         "formula": _formula,
         "prose": _prose,
         "breakable": _breakable,
-        "packed": packed,
     }
     return made
 

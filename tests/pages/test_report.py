@@ -180,7 +180,7 @@ def test_the_tree_of_a_claim_has_every_theorem_it_rests_on(results, shown):
 
 
 def test_the_texts_of_obligations_are_packed_on_the_page(results, shown):
-    lines = opened(shown.one("script", id="lines").text)
+    lines = opened(shown.one("script", id="texts").text)
     for result in results:
         packed = unpacked(shown.one("section", id=result.claim.id))
         texts = [exported(t, o).strip() for t in result.listed for o in t.obligations]

@@ -69,7 +69,8 @@ class _Reader(HTMLParser):
         self.open[-1].children.append(data)
 
 
-PACKED = re.compile(r'data-markup="([^"]*)">')
+NUMBERED = re.compile(r'data-markup="([^"]*)">')
+TEXTS = re.compile(r'id="texts">([^<]*)<')
 
 
 def opened(packed):
@@ -79,7 +80,13 @@ def opened(packed):
 
 def unpacked(text):
     """A page's text with its packed markup in its place."""
-    return PACKED.sub(lambda found: f">{unpacked(opened(found[1]))}", text)
+    found = TEXTS.search(text)
+    texts = opened(found[1]) if found else []
+
+    def placed(text):
+        return NUMBERED.sub(lambda found: f">{placed(texts[int(found[1])])}", text)
+
+    return placed(text)
 
 
 def read(text):

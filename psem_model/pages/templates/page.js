@@ -4,30 +4,31 @@
   const links = [...document.querySelectorAll("nav a")];
   const title = document.title;
 
-  // what is packed is deflated JSON: a tree is markup; of obligations names now, texts when they are opened
+  // what is packed is deflated JSON; markup and the lines of obligations are numbers of texts, which are of all claims
   const unpacked = (packed) => {
     const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
     return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
   };
-  let lines = null;  // of all claims' texts, each once
-  const read = async (steps) => {  // from number to number of a text's lines
-    lines ??= unpacked(document.getElementById("lines").textContent);
-    const known = await lines;
+  let texts = null;
+  const known = () => texts ??= unpacked(document.getElementById("texts").textContent);
+  const read = async (steps) => {  // from number to number of an obligation's lines
+    const lines = await known();
     let at = 0;
-    return steps.map((step) => known[at += step]).join("\n");
+    return steps.map((step) => lines[at += step]).join("\n");
   };
-  const take = (list, name) => {  // what is packed, once
+  const take = (list, name) => {  // what is packed, or its number, once
     const packed = list.dataset[name];
     delete list.dataset[name];
-    return window.DecompressionStream ? unpacked(packed) : [];
+    return packed;
   };
   const unpackMarkup = async (part) => {
-    part.innerHTML = await take(part, "markup");
+    const number = take(part, "markup");
+    part.innerHTML = (await known())[number];
     await Promise.all([...part.querySelectorAll("[data-markup]")].map(unpackMarkup));
   };
   const unpack = async (list) => {
     const made = (tag, text) => Object.assign(document.createElement(tag), { textContent: text });
-    for (const [name, rule, odd, steps] of await take(list, "packed")) {
+    for (const [name, rule, odd, steps] of await unpacked(take(list, "packed"))) {
       const details = made("details", ""), summary = made("summary", name + " ");
       summary.append(made("small", [rule, odd].filter(Boolean).join(", ")));
       details.append(summary);
@@ -51,8 +52,10 @@
     for (const each of pages) each.classList.toggle("shown", each === page);
     for (let at = target; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
     const top = page.classList.contains("claim-page") ? "claims" : page.id;
-    for (const list of page.querySelectorAll("[data-packed]")) unpack(list);
-    for (const list of page.querySelectorAll("[data-markup]")) unpackMarkup(list);
+    if (window.DecompressionStream) {
+      for (const list of page.querySelectorAll("[data-packed]")) unpack(list);
+      for (const list of page.querySelectorAll("[data-markup]")) unpackMarkup(list);
+    }
     for (const link of links) {
       if (link.hash === "#" + top) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
