@@ -1,6 +1,7 @@
 """`psem check --prove`: of what is accepted there is a theorem, or it is said why not."""
 
 import json
+import re
 
 import pytest
 
@@ -80,9 +81,20 @@ def test_the_report_says_for_what_it_is_proved(psem):
     assert "proof" not in json.loads(psem("check", "zero1", "--json")[1])
 
 
-def test_a_model_whose_weights_share_a_norm_has_no_proof_yet(psem, tmp_path):
+def test_weights_of_a_model_that_share_a_norm_are_proved_together(psem, tmp_path):
     file = tmp_path / "model.toml"
     file.write_text(psem("derive", "zero1 * tp+sp", "--clip")[1])
     code, out, _ = psem("check", file, "--prove")
     assert code == 0
-    assert "no proofs of sums of norms but over the slices of one weight yet" in " ".join(out.split())
+    (proved,) = re.findall(r"schedules of weights: (.*?) \(", " ".join(out.split()))
+    assert proved.startswith("proved, by z3")
+    assert "any number of devices along batch and tensor, of micro-steps and of steps" in proved
+    assert "may clip by the norm of all gradients" in proved
+
+
+def test_the_report_says_of_what_is_accepted_that_it_has_no_proof_yet(psem):
+    code, out, _ = psem("check", EXAMPLES / "token_mean.toml", "--prove")
+    text = " ".join(out.split())
+    assert code == 0
+    assert "not proved: there are no proofs of counts of tokens yet" in text
+    assert "proved, by z3" not in text
