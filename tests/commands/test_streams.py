@@ -100,12 +100,14 @@ def test_a_file_that_cannot_be_written_is_named(psem, monkeypatch, tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_processes_that_prove_end_with_the_one_that_began_them(number):
     """What they write to is a pipe, which ends when none of them has it."""
-    of_two = ["S1", "T2", "--jobs", "2", "--no-cache"]  # the second takes longer
-    args = [sys.executable, "-m", "psem_model", "prove", *of_two]
+    of_two = ["S1", "T4", "--jobs", "2", "--no-cache"]  # the second takes longer than is waited
+    heeded = "signal.signal(signal.SIGHUP, signal.SIG_DFL)"  # also where nohup runs the tests
+    code = f"import runpy, signal; {heeded}; runpy.run_module('psem_model', run_name='__main__')"
+    args = [sys.executable, "-c", code, "prove", *of_two]
     with subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as running:
         assert running.stdout and running.stdout.readline()  # they have begun
         running.send_signal(number)
-        running.communicate(timeout=20)
+        running.communicate(timeout=4)
     assert running.returncode == -number
 
 
