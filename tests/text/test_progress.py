@@ -20,9 +20,9 @@ BARS = """
 import time
 from psem_model.text.progress import ticker
 with ticker("waiting", 20, patience={patience}) as tell:
-    for done in range(20):
+    for done in (5, 10, 15):
         tell(done)
-        time.sleep(0.05)
+        time.sleep(0.55)  # a bar tells the time that is left when it has been there for a second
 print("done")
 """
 
@@ -54,7 +54,7 @@ def run(*args, at_a_terminal):
 
 
 def test_a_bar_tells_the_time_that_is_left_and_is_gone_in_the_end():
-    out, shown = run("-c", BARS.format(patience=0.2), at_a_terminal=True)
+    out, shown = run("-c", BARS.format(patience=0), at_a_terminal=True)
     assert out == "done\n"
     assert "waiting" in shown
     assert LEFT.search(shown)
