@@ -7,6 +7,7 @@ have of anything, such as tokens, in each micro-step.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 from proofs.checking.symbols import BOOL, INT, REAL, ZERO, Element
@@ -15,7 +16,7 @@ from proofs.trusted.kernel import Kernel
 from proofs.trusted.terms import If
 
 
-class NormSymbols:
+class NormSymbols(ABC):
     """What norms and counts are of, on a single device and on many. e is the number of an element, y a
     sum.
     """
@@ -67,9 +68,9 @@ class NormSymbols:
         """The count that an update reads."""
         return If(self.reads_count, self.has(t, self.fifth(t), d)[self.j], ZERO)
 
+    @abstractmethod
     def single_gradient(self, u: Any, j: Any) -> Any:
         """The gradient that the single device applies in a step, of an element."""
-        raise NotImplementedError
 
     def _norm_of_whole(self) -> None:
         u, x = self.u, self.element(self.e)
