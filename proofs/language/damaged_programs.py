@@ -2,28 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import permutations
+from typing import NamedTuple
 
-from spec.devices.layouts import PARTIAL, along
+from spec.devices.layouts import PARTIAL, WHOLE, Lie, along
 from spec.language.moves import Move
 from spec.language.programs import Line, Program
-from spec.models.values import Operation, Value
+from spec.models.values import Does, Operation, Value
+
+NOWHERE = along("nowhere")  # slices of an index that no value has
+
+
+class Way(NamedTuple):
+    """Of a move: from how a value lies along an axis to how it lies then."""
+
+    axis: str
+    before: Lie
+    after: Lie
+    in_turns: bool = False
 
 
 def damaged_programs(program: Program) -> Iterator[Program]:
-    """A program with one thing wrong: a move, a gradient, or what is kept."""
+    """A program on one axis with one thing wrong: a move, a gradient, or what is kept."""
+    (axis,) = program.axes
     yield from map(program.without, program.moves)
-    yield from (_with_twice(program, move) for move in program.moves)
+    for move in program.moves:
+        yield _brought(program, move.makes, [Way(move.axis, move.before, move.after, move.in_turns)])
+        yield _with_lines(program, {move: replace(move, in_turns=not move.in_turns)})
+    for line in program.lines:
+        if program.lies[line.makes][axis.name] == WHOLE:
+            there = Way(axis.name, WHOLE, NOWHERE)
+            yield _brought(program, line.makes, [there, Way(axis.name, NOWHERE, WHOLE)])
     yield from with_other_gradients(program)
     yield from with_less_kept(program)
-    yield from (_with_slices(program, w) for w in program.part.weights if program.summed(w))
+    for weight in program.part.weights:
+        if program.summed(weight):
+            yield _with_slices(program, weight)
+        if program.lies[weight][axis.name] != WHOLE:
+            yield _with_terms(program, weight)
+
+
+def damaged_rings(program: Program) -> Iterator[Program]:
+    """A program of a layer on a ring, with one thing wrong."""
+    (axis,) = program.axes
+    yield from map(program.without, program.moves)
+    yield from with_other_gradients(program)
+    yield from with_less_kept(program)
+    yield from _with_loops_cut(program)
+    for move in program.moves:
+        yield _with_lines(program, {move: replace(move, in_turns=not move.in_turns)})
+        if move.by:
+            yield _with_lines(
+                program, {move: replace(move, by=None if move.by == move.value else move.value)}
+            )
+    for line in program.lines:
+        value, lies = line.makes, program.lies[line.makes]
+        if lies[axis.turns].index and lies[axis.name] == WHOLE:  # devices have other slices in a turn
+            cut = along(next(index for index in value.indices if index != axis.ring))
+            yield _brought(program, value, [Way(axis.name, WHOLE, cut), Way(axis.name, cut, WHOLE)])
+        if lies == {axis.name: along(axis.ring), axis.turns: WHOLE}:  # what is whole is not sent home
+            home = Way(axis.name, WHOLE, lies[axis.name], in_turns=True)
+            yield _brought(program, value, [Way(axis.name, lies[axis.name], WHOLE), home])
+    yield from _with_a_turn_kept(program)
 
 
 def with_other_gradients(program: Program) -> Iterator[Program]:
-    """With the gradient of another weight in place of one's own."""
-    for one, other in permutations(program.gradients, 2):
+    """With the gradient of the next weight in place of one's own."""
+    weights = [*program.gradients]
+    for one, other in zip(weights, weights[1:] + weights[:1], strict=True):
         yield replace(program, gradients={**program.gradients, one: program.gradients[other]})
 
 
@@ -33,34 +80,54 @@ def with_less_kept(program: Program) -> Iterator[Program]:
         yield replace(program, kept=tuple(other for other in program.kept if other != value))
 
 
-def _with_twice(program: Program, move: Move) -> Program:
-    """With a move made once more, of what it made; all that read it read what is made then."""
-    again = replace(move.makes, name=f"{move.makes.name} again", form_of=move.makes.plain_name)
-    twice = replace(move, value=move.makes, makes=again)
+def with_other_functions(program: Program) -> Iterator[tuple[Line, Program]]:
+    """With another function in a line, and that line."""
+    for line in program.lines:
+        if isinstance(line, Operation) and line.does in (Does.APPLY, Does.NORMALISE):
+            other = replace(line, function="another")
+            yield other, _with_lines(program, {line: other})
+
+
+def _with_lines(program: Program, others: dict[Line, Line]) -> Program:
+    """With other lines in place of some."""
+    forward, backward = (
+        tuple(others.get(line, line) for line in lines) for lines in (program.forward, program.backward)
+    )
+    return replace(program, forward=forward, backward=backward)
+
+
+def _brought(program: Program, value: Value, ways: Sequence[Way]) -> Program:
+    """With a value moved, as soon as it is made; all that read it read what is made then."""
+    moves: list[Move] = []
+    for number, (axis, before, after, in_turns) in enumerate(ways):
+        last = moves[-1].makes if moves else value
+        makes = replace(value, name=f"{value.name} moved {number}", form_of=value.plain_name)
+        moves.append(Move(axis, last, makes, before, after, in_turns))
+    moved = moves[-1].makes
+
+    def now(found: Value) -> Value:
+        return moved if found == value else found
 
     def reading(line: Line) -> Line:
         if isinstance(line, Operation):
-            return replace(line, reads=tuple(again if v == move.makes else v for v in line.reads))
-        return replace(line, value=again) if line.value == move.makes else line
+            return replace(line, reads=tuple(map(now, line.reads)))
+        return replace(line, value=now(line.value), by=line.by and now(line.by))
 
-    def after(lines: tuple[Line, ...]) -> tuple[Line, ...]:
+    def with_moves(lines: tuple[Line, ...]) -> tuple[Line, ...]:
         found: list[Line] = []
         for line in lines:
-            found += [line, twice] if line == move else [reading(line)]
+            found += [line, *moves] if line.makes == value else [reading(line)]
         return tuple(found)
-
-    def now(value: Value) -> Value:
-        return again if value == move.makes else value
 
     return replace(
         program,
-        forward=after(program.forward),
-        backward=after(program.backward),
+        forward=with_moves(program.forward),
+        backward=with_moves(program.backward),
         gives=now(program.gives),
         returns=program.returns and now(program.returns),
         gradients={weight: now(gradient) for weight, gradient in program.gradients.items()},
         kept=tuple(map(now, program.kept)),
-        lies={**program.lies, again: program.lies[move.makes]},
+        lies={**program.lies, **{move.makes: program.lies[value] for move in moves}},
     )
 
 
@@ -69,10 +136,75 @@ def _with_slices(program: Program, weight: Value) -> Program:
     (axis,), gradient = program.axes, program.gradients[weight]
     after = along(weight.indices[0])
     move = Move(axis.name, gradient, replace(gradient, name="slices"), PARTIAL, after)
-    lies = {**program.lies, move.makes: {axis.name: after}}
     return replace(
         program,
         backward=(*program.backward, move),
         gradients={**program.gradients, weight: move.makes},
-        lies=lies,
     )
+
+
+def _with_terms(program: Program, weight: Value) -> Program:
+    """The program that leaves terms of a weight's gradient, each of some samples, where it is cut."""
+    (axis,), gradient = program.axes, program.gradients[weight]
+    (line,) = (line for line in program.backward if line.makes == gradient)
+    assert isinstance(line, Operation)
+    samples = along(line.reads[0].indices[0])
+    moves = [
+        Move(axis.name, value, replace(value, name=f"{value.name} of some"), lie, samples)
+        for value in line.reads
+        for lie in [program.lies[value][axis.name]]
+        if lie != samples
+    ]
+    some = {move.value: move.makes for move in moves}
+    terms = replace(line, reads=tuple(some.get(value, value) for value in line.reads))
+    at = program.backward.index(line)
+    return replace(
+        program, backward=(*program.backward[:at], *moves, terms, *program.backward[at + 1 :])
+    )
+
+
+def _with_loops_cut(program: Program) -> Iterator[Program]:
+    """With a line within a loop that is of no turn: there the loop ends, and another begins."""
+    for at in _cuts(program, program.forward):
+        yield replace(program, forward=_with_one_more(program.forward, at))
+    for at in _cuts(program, program.backward):
+        yield replace(program, backward=_with_one_more(program.backward, at))
+
+
+def _cuts(program: Program, lines: Sequence[Line]) -> Iterator[int]:
+    """Where loops would be cut, between lines that make something of a turn and lines that read it."""
+    (turns,) = program.turns
+    for loop in program.loops(lines, turns):
+        for at in loop[1:]:
+            made = {line.makes for line in lines[loop.start : at]}
+            read = {value for line in lines[at : loop.stop] for value in line.reads}
+            if any(program.lies[value][turns] != WHOLE for value in made & read):
+                yield at
+
+
+def _with_one_more(lines: tuple[Line, ...], at: int) -> tuple[Line, ...]:
+    """With the first line, once more, at some place."""
+    first = lines[0]
+    assert isinstance(first, Operation)
+    return (*lines[:at], replace(first, makes=replace(first.makes, name="once more")), *lines[at:])
+
+
+def _with_a_turn_kept(program: Program) -> Iterator[Program]:
+    """With what goes round in forward kept, in place of going round again."""
+    again = {(m.value, m.axis): m for m in program.backward if isinstance(m, Move) and m.in_turns}
+    for move in (line for line in program.forward if isinstance(line, Move)):
+        other = again.get((move.value, move.axis))
+        if other and program.is_in_turns(move.makes):
+            yield _kept_for(program, other, move.makes)
+
+
+def _kept_for(program: Program, line: Line, value: Value) -> Program:
+    """With a value of forward kept and read in place of what a line of backward makes."""
+    backward = tuple(
+        replace(other, reads=tuple(value if v == line.makes else v for v in other.reads))
+        if isinstance(other, Operation)
+        else other
+        for other in program.backward
+        if other != line
+    )
+    return replace(program, backward=backward, kept=(*program.kept, value))

@@ -16,8 +16,9 @@ from typing import Any
 from proofs.claim import claim
 from proofs.language.damaged_programs import (
     damaged_programs,
+    damaged_rings,
     with_less_kept,
-    with_other_gradients,
+    with_other_functions,
 )
 from proofs.language.program_lines import (
     ADD,
@@ -262,12 +263,12 @@ def checked(part: Part, axes: Sequence[tuple[Axis, ...]]) -> set[Rule]:
     return found
 
 
-def must_reject(accepts: Callable[..., object], *damaged: object) -> None:
-    """Raise KernelError if what is damaged is accepted."""
+def must_reject(accepts: Callable[..., object], *damaged: object) -> object:
+    """What is said to be wrong. Raises KernelError if what is damaged is accepted."""
     try:
         accepts(*damaged)
-    except LayoutError:
-        return
+    except LayoutError as error:
+        return error.at
     raise KernelError(f"{accepts.__name__} accepts what is damaged")
 
 
@@ -306,8 +307,12 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     for part in PARTS:
         needed |= checked(part, [(), *((axis,) for axis in AXES)])
     ring = distribute(layer(LLAMA), (MODEL_AXES["cp"],))
-    for damaged in (*map(ring.without, ring.moves), *with_other_gradients(ring), *with_less_kept(ring)):
+    sliced = distribute(layer(GPT), (MODEL_AXES["tp+sp"],))
+    for damaged in (*damaged_rings(ring), *with_less_kept(sliced)):
         must_reject(check_program, damaged)
+    for line, damaged in (*with_other_functions(ring), *with_other_functions(sliced)):
+        if must_reject(check_program, damaged) != line:
+            raise KernelError(f"{line}: another line is said to be wrong")
     for axis in AXES:
         for damaged in damaged_programs(distribute(projection(), (axis,))):
             must_reject(check_program, damaged)

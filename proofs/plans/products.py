@@ -18,6 +18,7 @@ from spec.devices.layouts import PARTIAL
 from spec.language.moves import Axis, Move
 from spec.language.programs import Program
 from spec.language.schedule import Rest, Schedule
+from spec.language.steps import Step
 from spec.meaning.terms import Terms, differentiated
 from spec.models.parts import parts
 from spec.models.transformer import DROPPED, Transformer
@@ -43,6 +44,7 @@ KINDS = (("tp", "tp+sp"), ("ep",), ("cp", "cp-all-gather", "cp-all-to-all"), ("p
 CHOICES = product(*(("", *kind) for kind in KINDS))  # none or one of each kind
 MODELS = [names for choice in CHOICES if (names := tuple(filter(None, choice)))]
 CLIPPED = (("zero1", "tp"), ("dp", "ep"), ("zero2", "cp"), ("zero3", "tp+sp", "pp"))  # in full
+Sums = tuple[tuple[str, tuple[str, ...]], ...]  # of weights, the axes that gradients are summed along
 
 
 @claim("K5")
@@ -103,18 +105,21 @@ def _accepted_programs(k: Kernel, model: Product) -> set[tuple[str, ...]]:
     for shape in SHAPES:
         if MODEL_AXES["ep"].name in model.axes and not shape.experts:
             continue
-        shared = _shared(shape, 2 if model.pipe else 1)
-        for part in parts(shape):
-            for name, axes in _accepted_program(part, model.cuts):
-                found.add((*axes, *(axis for axis in (model.pipe,) if axis and name in shared)))
+        shared, pipe = _shared(shape, 2 if model.pipe else 1), (model.pipe,) if model.pipe else ()
+        accepted = [_accepted_program(part, model.cuts) for part in parts(shape)]
+        sums = {name: axes + pipe * (name in shared) for _, sums in accepted for name, axes in sums}
+        step = Step(tuple(program for program, _ in accepted), (), model.pipe)
+        if step.summed() != sums:
+            raise KernelError(f"{k.claim}: gradients are summed over {step.summed()}, not {sums}")
+        found |= {*sums.values()}
     if not found:
         raise KernelError(f"{k.claim}: no weights in {model}")
     return found
 
 
 @lru_cache(maxsize=1024)
-def _accepted_program(part: Part, cuts: tuple[Axis, ...]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Its weights, each with the axes along which its gradient is summed, once it is accepted.
+def _accepted_program(part: Part, cuts: tuple[Axis, ...]) -> tuple[Program, Sums]:
+    """Its program, and the axes along which each weight's gradient is summed, once it is accepted.
 
     Every line keeps to a rule that E10 proves, and together they find what one device finds.
     """
@@ -124,10 +129,8 @@ def _accepted_program(part: Part, cuts: tuple[Axis, ...]) -> tuple[tuple[str, tu
     found = []
     for weight in part.weights:
         axes = _partial_along(program, weight)
-        if program.summed(weight) != axes:
-            raise KernelError(f"{part.name}: the gradient of {weight} is partial along {axes}")
         found.append((weight.name, axes))
-    return tuple(found)
+    return program, tuple(found)
 
 
 @lru_cache(maxsize=64)

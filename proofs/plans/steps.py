@@ -1,26 +1,27 @@
-"""K5: steps of products that clip are accepted, and with one fault of a norm they are not."""
+"""K5: steps of products that clip are accepted, and with a fault of a norm they are not."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from proofs.plans.norms import DEVICES, axes_of, every_slice_counts_once
 from proofs.trusted.kernel import KernelError
 from spec.checking.steps import check_step
 from spec.checking.verdict import check
 from spec.derivation.steps import derive_step
 from spec.devices.layouts import LayoutError
-from spec.devices.mesh import ALL_WEIGHTS
+from spec.devices.mesh import Axes
 from spec.language.schedule import Buffer, Kind, Op
 from spec.language.steps import Group, Step
 from spec.models.values import Part
 from spec.plans.compose import Product, factor
 
-DEVICES, MICRO_STEPS = 2, 2
+MICRO_STEPS = 2
 
 
 def require_accepted(names: tuple[str, ...], parts: Sequence[Part]) -> None:
-    """Raise KernelError unless a product's step that clips is right, and with any fault is not.
+    """Raise KernelError unless a product's step that clips is right, and with a fault is not.
 
     `names`: of the strategies that are its factors.
     """
@@ -30,12 +31,14 @@ def require_accepted(names: tuple[str, ...], parts: Sequence[Part]) -> None:
         accepted = _is_accepted(step, step.groups)
     except LayoutError as error:
         raise KernelError(f"{plan}: {error}") from None
-    if not accepted or not step.clips:
+    if not accepted or not every_slice_counts_once(step):
         raise KernelError(f"{plan}: a step that clips is not accepted")
     for number, fault in _faults(step):
-        groups = (*step.groups[:number], fault, *step.groups[number + 1 :])
+        other = replace(step, groups=(*step.groups[:number], fault, *step.groups[number + 1 :]))
+        if every_slice_counts_once(other):
+            continue
         try:
-            accepted = _is_accepted(replace(step, groups=groups), (fault,))
+            accepted = _is_accepted(other, (fault,))
         except LayoutError:
             continue
         if accepted:
@@ -51,21 +54,29 @@ def _is_accepted(step: Step, groups: Sequence[Group]) -> bool:
 
 
 def _faults(step: Step) -> Iterator[tuple[int, Group]]:
-    """Groups whose norm is another: a line of it is left out, is there twice, or lacks an axis."""
-    alone = len(step.groups) == 1  # no other weights' norms are to be added
+    """Groups whose norm is another: a line is left out, is there twice, or is along other axes."""
     for number, group in enumerate(step.groups):
-        before = group.schedule.finish
+        schedule = group.schedule
+        before, axes = schedule.finish, (schedule.axes, axes_of(step))
         for i, op in enumerate(before):
-            for instead in _other_lines(op, alone) if Buffer.NORM in (op.target, op.by) else ():
+            for instead in _other_lines(op, *axes) if Buffer.NORM in (op.target, op.by) else ():
                 finish = (*before[:i], *instead, *before[i + 1 :])
-                yield number, replace(group, schedule=replace(group.schedule, finish=finish))
+                yield number, replace(group, schedule=replace(schedule, finish=finish))
 
 
-def _other_lines(op: Op, alone: bool) -> Iterator[tuple[Op, ...]]:
-    """What may wrongly stand for a line of a norm."""
+def _other_lines(op: Op, own: Axes, every: Axes) -> Iterator[tuple[Op, ...]]:
+    """What may stand for a line of a norm. `own`: the axes that its schedule is about."""
     yield ()
-    if op.kind is Kind.ALL_REDUCE:
+    if op.kind is Kind.SQUARE_NORM:
+        yield from ((replace(op, within=within),) for within in _others(op.within, own))
+    if op.kind in (Kind.ALL_REDUCE, Kind.BROADCAST):
         yield op, op
-    for axis in op.axes if len(op.axes) > 1 else ():
-        if not (alone and axis == ALL_WEIGHTS):
-            yield (replace(op, axes=tuple(other for other in op.axes if other != axis)),)
+        yield from ((replace(op, axes=axes),) for axes in _others(op.axes, every) if axes)
+    if op.kind is Kind.ALL_REDUCE:
+        yield (replace(op, mean=True),)
+
+
+def _others(axes: Axes, every: Axes) -> Iterator[Axes]:
+    """One axis fewer, or one more."""
+    yield from (tuple(other for other in axes if other != axis) for axis in axes)
+    yield from ((axis, *axes) for axis in every if axis not in axes)

@@ -56,7 +56,7 @@ def _after(op: Op, has: _Lies | None, norms: Mapping[str, _Lies], own: Axes) -> 
         part = "of these weights alone" if terms == [ALL_WEIGHTS] else "of each device's part alone"
         raise LayoutError(f"the norm is {part}; needs its sum over {' x '.join(terms)} before")
     over = [axis for axis in op.axes if axis in has]
-    if op.mean and over:
+    if op.mean and (over or ALL_WEIGHTS in op.axes):
         raise LayoutError("the norm of all is a sum, not a mean")
     for axis in over:
         if op.kind is Kind.BROADCAST and axis not in own:

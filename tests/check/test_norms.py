@@ -47,6 +47,13 @@ def test_the_norm_of_all_weights_is_no_mean(checked):
     assert "a sum, not a mean" in found.wrong
 
 
+def test_it_is_no_mean_where_all_weights_are_one_group(checked):
+    text = text_of("zero2 * cp", clip=True)
+    assert OF_BOTH in text
+    found = checked(text.replace(OF_BOTH, OF_BOTH.replace(" }", ", mean = true }")))
+    assert "a sum, not a mean" in found.wrong
+
+
 @pytest.mark.parametrize(
     ("old", "axes", "has", "repaired"),
     [

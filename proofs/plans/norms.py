@@ -1,0 +1,106 @@
+"""Which squares a step's norms add up: their lines, run on devices that count slices.
+
+It is another definition than `spec.checking.norms`: of how a norm lies nothing is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import product
+
+from spec.devices.mesh import ALL_WEIGHTS, Axes
+from spec.language.schedule import Buffer, Kind, Op, Schedule
+from spec.language.steps import Group, Step
+from spec.models.transformer import EMBEDDING, HEAD, is_layer
+
+DEVICES = 2  # along each axis
+Device = Mapping[str, int]  # its number along each axis
+Slice = tuple[str, tuple[tuple[str, int], ...]]  # of a weight, and whose it is along what cuts it
+Norm = Mapping[Slice, Fraction | int]  # how often the square of each slice is in it
+
+
+def axes_of(step: Step) -> Axes:
+    """All axes of a step's mesh."""
+    of_programs = (axis.name for program in step.programs for axis in program.axes)
+    of_groups = (axis for group in step.groups for axis in group.schedule.axes)
+    return tuple(dict.fromkeys((*of_programs, *([step.stages] if step.stages else ()), *of_groups)))
+
+
+def every_slice_counts_once(step: Step) -> bool:
+    """Whether each weight is clipped once, on each device by the norm of all slices, each once."""
+    axes = axes_of(step)
+    devices = [dict(zip(axes, at, strict=True)) for at in product(range(DEVICES), repeat=len(axes))]
+    left = [[op for op in group.schedule.finish if _is_of_norm(op)] for group in step.groups]
+    starts: list[Sequence[Norm]] = [
+        [dict.fromkeys(_slices(step, group, _within(group.schedule), device), 1) for device in devices]
+        for group in step.groups
+    ]
+    every = dict.fromkeys((slice for start in starts for norm in start for slice in norm), 1)
+    clips = [sum(op.kind is Kind.CLIP for op in ops) for ops in left]
+    norms: list[Sequence[Norm]] = [[{} for _ in devices] for _ in left]
+    while any(left):
+        for number, ops in enumerate(left):
+            while ops and ALL_WEIGHTS not in ops[0].axes:
+                op = ops.pop(0)
+                if op.kind is Kind.SQUARE_NORM:
+                    norms[number] = starts[number]
+                elif op.kind is Kind.CLIP and any(norm != every for norm in norms[number]):
+                    return False
+                else:
+                    norms[number] = _moved(op, norms[number], devices)
+        if any(left) and not all(left):  # some wait for others, who do not come
+            return False
+        over_all = [
+            _moved(ops.pop(0), norm, devices) for ops, norm in zip(left, norms, strict=True) if ops
+        ]
+        if over_all:
+            norms = [[_sum(of_groups) for of_groups in zip(*over_all, strict=True)]] * len(norms)
+    return {*clips} == {1}
+
+
+def _is_of_norm(op: Op) -> bool:
+    return Buffer.NORM in (op.source, op.target, op.by)
+
+
+def _within(schedule: Schedule) -> Axes:
+    """The axes along which each device squares its own slice, or has no other."""
+    squared = (op for op in schedule.finish if op.kind is Kind.SQUARE_NORM)
+    return tuple(axis for op in squared for axis in (*op.within, *schedule.slices(op.source)))
+
+
+def _slices(step: Step, group: Group, within: Axes, device: Device) -> Iterator[Slice]:
+    """What a device has of a group's weights: of layers those of its stage, of all its slices."""
+    stage = device.get(step.stages or "", 0)
+    for part, axes in ((program.part, program.axes) for program in step.programs):
+        of_stage = {EMBEDDING: 0, HEAD: DEVICES - 1}
+        if step.stages and of_stage.get(part.name, stage) != stage:
+            continue
+        own = {step.stages} if step.stages and is_layer(part.name) else set()
+        for weight in (weight for weight in part.weights if weight.name in group.weights):
+            cut = {axis.name for axis in axes if axis.rest(weight, part).index} | {*within} | own
+            yield weight.name, tuple((axis, at) for axis, at in device.items() if axis in cut)
+
+
+def _moved(op: Op, norms: Sequence[Norm], devices: Sequence[Device]) -> Sequence[Norm]:
+    """What devices have after a line that sums their norms along axes, or takes the first one's."""
+    if op.kind not in (Kind.ALL_REDUCE, Kind.BROADCAST):
+        return norms
+    found = []
+    for device in devices:
+        alike = [
+            norm
+            for other, norm in zip(devices, norms, strict=True)
+            if all(other[axis] == at for axis, at in device.items() if axis not in op.axes)
+        ]
+        total = _sum(alike if op.kind is Kind.ALL_REDUCE else alike[:1])
+        found.append({s: Fraction(n, len(alike)) for s, n in total.items()} if op.mean else total)
+    return found
+
+
+def _sum(norms: Sequence[Norm]) -> Norm:
+    found: dict[Slice, Fraction | int] = {}
+    for norm in norms:
+        for slice, count in norm.items():
+            found[slice] = found.get(slice, 0) + count
+    return found
