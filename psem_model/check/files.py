@@ -20,9 +20,9 @@ from psem_model.check.schedules import (
     sizes_given,
 )
 from psem_model.reading.schedule_keys import PARTS
-from psem_model.reading.schedules import entry, keys, line_of, opened, text_of
-from psem_model.reading.step_reader import is_step, read_step
-from psem_model.reading.toml_lines import Path, locate
+from psem_model.reading.schedules import entry, keys, opened, text_of
+from psem_model.reading.step_reader import read_step
+from psem_model.reading.toml_lines import locate
 from spec.checking.everywhere import Given
 from spec.checking.verdict import FEW
 from spec.language.schedule import MICRO_STEPS, Kind, Op, Schedule
@@ -33,6 +33,7 @@ FEW_MICRO_STEPS, FEW_AXES = 4, 3  # smaller cases stand for more than these
 NOT_ONE_LINE = "none of one line was found: after this line no usual continuation is right"
 KEY = {"kind": "op"}  # what a file calls a field, where it is not the field's name
 TOO_EARLY = "no line is wrong, the step ends too early"
+NumberOf = Callable[[str, int], int | None]  # an operation's line in the file: of its part, from 0 on
 
 
 def check_file(
@@ -40,25 +41,13 @@ def check_file(
     devices: Callable[[Sequence[str]], Mesh] | None,
     micro_steps: int | None,
     policy: BytePolicy | None,
-) -> Checked | CheckedStep:
-    """Check the schedule, or the model's step, in a file.
+) -> CheckedStep:
+    """Check the step in a file: a schedule, or a model's.
 
     `devices` gives the sizes for its axes; without, and without micro-steps, every number of them is
     asked for; without a policy, every kind of optimizer. Raises BadInput with one line.
     """
     file = opened(text_of(name), name)
-
-    def checked(schedule: Schedule, product: Sequence[str] = (), prefix: Path = ()) -> Checked:
-        given = sizes_given(schedule, sizes, micro_steps, product)
-        found = check_schedule(name, schedule, given, policy)
-        if found.failed is None:
-            return found
-        return _located(found, found.failed, policy or MIXED_ADAM, file.text, prefix)
-
-    if not is_step(file.content):
-        schedule = file.schedule()
-        sizes = devices(schedule.axes) if devices else None
-        return checked(schedule)
     step, places = read_step(file)
     axes = file.declared()
     sizes = devices(axes) if devices else None
@@ -66,15 +55,22 @@ def check_file(
     def place(of: object) -> int | None:
         return locate(file.text, places[of]) if of in places else None
 
-    return checked_step(name, step, lambda n, each: checked(each, axes, ("states", n)), place)
+    def checked(group: int, schedule: Schedule) -> Checked:
+        given = sizes_given(schedule, sizes, micro_steps, axes)
+        found = check_schedule(name, schedule, given, policy)
+
+        def number(part: str, index: int) -> int | None:
+            return place((group, part, index))
+
+        failed = found.failed
+        return found if failed is None else _located(found, failed, policy or MIXED_ADAM, number)
+
+    return checked_step(name, step, checked, place)
 
 
-def _located(found: Checked, failed: Case, policy: BytePolicy, text: str, prefix: Path = ()) -> Checked:
-    """What was found of a file that is rejected, with the lines in it, and the one that is wrong."""
+def _located(found: Checked, failed: Case, policy: BytePolicy, number: NumberOf) -> Checked:
+    """What was found of a schedule that is rejected, with its lines in the file: which is wrong."""
     schedule = found.schedule
-
-    def number(part: str, index: int) -> int:
-        return line_of(text, part, index, prefix)
 
     def line(spot: Spot | None) -> Line | None:
         if spot is None:
@@ -142,9 +138,7 @@ def _looks(small: Case, failed: Case, given: Given) -> list[Look]:
 
 
 # --------------------------------------------------------------------- repairs in words
-def repair_in_words(
-    edit: Edit, schedule: Schedule, named: Spot | None, line: Callable[[str, int], int | None]
-) -> str:
+def repair_in_words(edit: Edit, schedule: Schedule, named: Spot | None, line: NumberOf) -> str:
     """What to do, to which line; `named` is the line that a rejection names."""
 
     def place(spot: Spot) -> str:

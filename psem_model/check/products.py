@@ -1,10 +1,10 @@
-"""Checking a model's step, derived or of a file: its programs, and the schedule of every weight."""
+"""Checking a step, derived or of a file: its programs, and the schedule of every weight."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 from psem_model.check.optimizers import in_words
 from psem_model.check.schedules import Checked, check_schedule, sizes_given
@@ -50,7 +50,7 @@ PlaceOf = Callable[[object], int | None]
 
 @dataclass(frozen=True)
 class CheckedStep:
-    """What was found of a model's step, derived or of a file."""
+    """What was found of a step, derived or of a file. Of an opaque model its one schedule says all."""
 
     text: str
     step: Step
@@ -60,7 +60,6 @@ class CheckedStep:
     layers: str = ""  # of which kind: gpt, llama, or what a configuration is of
     experts: bool = False  # whether the layers have them
     of_a_kind: bool = False  # whether sizes of the model were not said
-    proof_is_of: ClassVar[str] = "schedules of weights: "
 
     @property
     def lines_of(self) -> dict[str, int]:
@@ -74,7 +73,12 @@ class CheckedStep:
 
     @property
     def accepted(self) -> bool:
-        return not self.wrong and all(w.checked.verdict.accepted for w in self.weights)
+        return not self.wrong and all(each.accepted for each in self.schedules)
+
+    @property
+    def proof_is_of(self) -> str:
+        """What a proof is of, if it is not of all."""
+        return "" if self.step.is_opaque else "schedules of weights: "
 
     @property
     def headline(self) -> str:
@@ -87,22 +91,25 @@ class CheckedStep:
 
     def report(self) -> Report:
         """The same as a report."""
-        sections: tuple[Section, ...] = ()
-        if self.wrong:
-            facts = [self.wrong]
-        else:
-            programs = ", ".join(f"{name} {number}" for name, number in self.lines_of.items())
-            facts = [f"programs accepted, whatever the sizes; lines: {programs}"]
-            if self.step.shared:
-                shared = ", ".join(self.step.shared)
-                facts.append(f"several stages use {shared}: their gradients are summed")
-            for index, axes in cut_twice(self.step).items():
-                facts.append(
-                    f"{index} is cut along {' x '.join(axes)}, the first outermost: each device has "
-                    "one contiguous chunk"
-                )
-            sections = tuple(section for found in self.weights for section in found.sections())
-        return Report("check", self.headline, tuple(facts), sections, self.data(), self.accepted)
+        of = self.schedules[0] if self.step.is_opaque and self.schedules else self
+        return Report("check", of.headline, of.facts(), of.sections(), of.data(), self.accepted)
+
+    def facts(self) -> tuple[str, ...]:
+        """What was found of its programs."""
+        return (self.wrong,) if self.wrong else tuple(self._of_programs())
+
+    def _of_programs(self) -> Iterator[str]:
+        programs = ", ".join(f"{name} {number}" for name, number in self.lines_of.items())
+        yield f"programs accepted, whatever the sizes; lines: {programs}"
+        if self.step.shared:
+            yield f"several stages use {', '.join(self.step.shared)}: their gradients are summed"
+        for index, axes in cut_twice(self.step).items():
+            cut = f"{index} is cut along {' x '.join(axes)}"
+            yield f"{cut}, the first outermost: each device has one contiguous chunk"
+
+    def sections(self) -> tuple[Section, ...]:
+        """What was found of each group of weights."""
+        return tuple(section for found in self.weights for section in found.sections())
 
     def data(self) -> dict[str, Any]:
         """For a program."""

@@ -1,4 +1,4 @@
-"""Checking a schedule in a file: the verdict, where it fails, and a small run that shows it."""
+"""Checking a schedule: the verdict, where it fails, and a small run that shows it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, ClassVar
+from typing import Any
 
 from psem_model.check import optimizers, sizes
 from psem_model.check.placements import NO_COPY, wants_a_copy
@@ -14,7 +14,7 @@ from psem_model.check.words import has, needs
 from psem_model.reading.schedule_keys import PARTS
 from psem_model.text.errors import BadInput
 from psem_model.text.figures import counted, divergence_json, divergence_text
-from psem_model.text.report import Column, Report, Section, rows
+from psem_model.text.report import Column, Section, rows
 from spec.checking.everywhere import LOOKED_AT, Everywhere, Given, everywhere
 from spec.checking.verdict import MANY, Verdict, check
 from spec.choosing.space import Kept
@@ -104,7 +104,7 @@ NO_LINE = dict.fromkeys(("operation", "part", "index", "line"))  # of the end of
 
 @dataclass(frozen=True)
 class Checked:
-    """A file, the sizes that were asked for, and of those that fail the smallest.
+    """A schedule, the sizes that were asked for, and of those that fail the smallest.
 
     `kinds`: what was found for each kind of optimizer, if all are asked for.
     """
@@ -123,12 +123,6 @@ class Checked:
     repaired: Line | None = None  # by whose repair it is accepted
     short: bool = False  # no line is wrong: lines are missing at the end
     repair: str = ""  # in words
-    proof_is_of: ClassVar[str] = ""
-
-    @property
-    def schedules(self) -> tuple[Checked, ...]:
-        """What was checked, one by one: itself."""
-        return (self,)
 
     @property
     def accepted(self) -> bool:
@@ -185,11 +179,9 @@ class Checked:
         columns = (Column("part"), Column("words", 1))
         return (Section(title, columns, rows(self.reasons()), tuple(run)),)
 
-    def report(self) -> Report:
-        """The same as a report."""
-        facts = self.scope if self.verdict.accepted else ()
-        right = self.verdict.accepted
-        return Report("check", self.headline, facts, self.sections(), self.data(), right)
+    def facts(self) -> tuple[str, ...]:
+        """What it is accepted for."""
+        return self.scope if self.verdict.accepted else ()
 
     @property
     def scope(self) -> tuple[str, ...]:
@@ -307,15 +299,15 @@ def first_failure(
 
 
 def sizes_given(
-    schedule: Schedule, mesh: Mesh | None, micro_steps: int | None, devices: Sequence[str] = ()
+    schedule: Schedule, mesh: Mesh | None, micro_steps: int | None, devices: Sequence[str]
 ) -> dict[str, int]:
-    """The sizes that are numbers. `devices`: the product's axes, if it is of one. Raises BadInput."""
+    """The sizes that are numbers. `devices`: the axes of the whole step. Raises BadInput."""
     axes = schedule.axes
     if micro_steps is not None and micro_steps > MANY:
         raise BadInput(f"--accumulate: given {micro_steps:,}; expected at most {MANY} to check")
     if mesh is None and len(axes) > MOST_AXES:
-        example = "x".join("2" for _ in devices or axes)
-        of = f" that place a weight, of the product's {len(devices)}" if devices else ""
+        example = "x".join("2" for _ in devices)
+        of = f" that place a weight, of the product's {len(devices)}" * (len(devices) > len(axes))
         raise BadInput(
             f"--devices: given nothing for {len(axes)} axes{of}; expected sizes such as {example} to "
             f"check more than {MOST_AXES} axes"

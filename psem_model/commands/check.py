@@ -13,7 +13,6 @@ from psem_model.commands.output import ended
 
 if TYPE_CHECKING:
     from psem_model.check.products import CheckedStep
-    from psem_model.check.schedules import Checked
     from psem_model.pages.runs import Played
     from psem_model.text.report import Report
 
@@ -57,7 +56,7 @@ def check(prove: bool, form: str, html: str | None, **given: Any) -> None:
     ended(reported(found, prove), form, html, runs)
 
 
-def reported(found: Checked | CheckedStep, prove: bool) -> Report:
+def reported(found: CheckedStep, prove: bool) -> Report:
     """The report on what was found; if it is accepted, with a proof where one is asked for."""
     report = found.report()
     if not (prove and found.accepted):
@@ -69,7 +68,7 @@ def reported(found: Checked | CheckedStep, prove: bool) -> Report:
     return replace(report, facts=(*report.facts, f"{found.proof_is_of}{proof.words}"), data=data)
 
 
-def _runs(found: Checked | CheckedStep) -> list[Played]:
+def _runs(found: CheckedStep) -> list[Played]:
     """The runs that show why schedules are rejected, line by line, as far as there are any."""
     from psem_model.pages.runs import played
 

@@ -17,7 +17,7 @@ from spec.costs.model_costs import largest_part, parameters
 from spec.derivation.steps import step_of
 from spec.devices.mesh import group_size
 from spec.language.steps import Step
-from spec.models.opaque import Opaque, opaque
+from spec.models.opaque import Opaque
 from spec.models.parts import parts
 from spec.models.profiles import TEXTBOOK, realised
 from spec.models.states import State
@@ -177,23 +177,24 @@ def _placed(placement: Placement) -> Product:
 
 def _of_schedule(asked: Asked, path: str) -> Plan:
     from psem_model.reading.schedules import opened, text_of
-    from psem_model.reading.step_reader import is_step, read_step
+    from psem_model.reading.step_reader import read_step
 
     file = opened(text_of(path), path)
-    if is_step(file.content):
+    step, axes = read_step(file)[0], file.declared()
+    if not step.is_opaque:
         if asked.profile not in (None, TEXTBOOK.name):
             expected = f"{TEXTBOOK.name}: the file says what is computed"
             asked.refuse(["profile"], "with a model's step", expected)
         asked = replace(asked, profile=TEXTBOOK.name)
-        return cuts.of_step(asked, path, file.declared(), read_step(file)[0])
-    schedule = file.schedule()
+        return cuts.of_step(asked, path, axes, step)
     if asked.has_samples and asked.psi is None:
         profile, width = asked.realises, asked.bytes.computed
         of = [realised(part, profile, width) for part in parts(transformer(asked.shape))]
-        step = step_of(schedule, of, profile.again)
-        return cuts.of_step(asked, path, schedule.axes, step, profile)
-    mesh = words.mesh(required(asked.devices), schedule.axes)
-    return _sized(asked, path, Product(()), mesh, step_of(schedule, (opaque(),)))
+        (group,) = step.groups
+        step = step_of(group.schedule, of, profile.again)
+        return cuts.of_step(asked, path, axes, step, profile)
+    mesh = words.mesh(required(asked.devices), axes)
+    return _sized(asked, path, Product(()), mesh, step)
 
 
 def _sized(

@@ -36,15 +36,11 @@ def refused_plan(plan: Plan) -> NotRealisable | None:
         given = {axis: int(plan.mesh[axis]) for axis in schedule.axes} | known
         return check_schedule(plan.text, schedule, given, plan.policy)
 
-    if plan.opaque:
-        found = [checked(n, group.schedule) for n, group in enumerate(plan.written.groups)]
-    else:
-        of_step = checked_step(plan.text, plan.written, checked)
-        if of_step.wrong:
-            wrong = Verdict(False, "whole", why=(of_step.wrong, "what a single device computes"))
-            return NotRealisable(wrong, None, False, written=True)
-        found = [weights.checked for weights in of_step.weights]
-    for no in found:
+    of_step = checked_step(plan.text, plan.written, checked)
+    if of_step.wrong:
+        wrong = Verdict(False, "whole", why=(of_step.wrong, "what a single device computes"))
+        return NotRealisable(wrong, None, False, written=True)
+    for no in of_step.schedules:
         if not no.accepted:
             run = no.run.divergence if no.run else None
             return NotRealisable(no.verdict, run, no.for_want_of_a_copy, written=True)
@@ -57,8 +53,8 @@ def verdict(
     accumulate: str | None,
     policy: str | None,
     **shape: str | bool | None,
-) -> Checked | CheckedStep:
-    """The verdict on a schedule or a model's step in a file, or on a strategy. Raises BadInput."""
+) -> CheckedStep:
+    """The verdict on a step in a file, or on a strategy. Raises BadInput."""
     asked = Asked("check", file, devices=devices, model=shape)
     steps = None if accumulate is None else words.count("--accumulate", accumulate, "micro-steps")
     kind = None if policy is None else words.policy(policy)

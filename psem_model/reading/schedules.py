@@ -17,8 +17,7 @@ from psem_model.reading.schedule_keys import (
     default_span,
 )
 from psem_model.reading.schedule_reader import Reader
-from psem_model.reading.toml_lines import Path as Keys
-from psem_model.reading.toml_lines import content_of, locate
+from psem_model.reading.toml_lines import content_of
 from psem_model.text.errors import BadInput
 from psem_model.text.files import read_text
 from psem_model.text.places import EXAMPLES
@@ -60,14 +59,6 @@ def opened(text: str, name: str) -> Reader:
     """The content of a text, yet to be read; `name` is what errors call it. Raises BadInput."""
     content = content_of(text, name, "a schedule")
     return Reader(name, text.replace("\r\n", "\n"), content)
-
-
-def line_of(text: str, part: str, index: int, prefix: Keys = ()) -> int:
-    """The line of an operation: the index-th of "micro_step" or "finish", both from 0 on.
-
-    `prefix`: where the schedule is in the text.
-    """
-    return locate(text, (*prefix, "step", part, index))
 
 
 # --------------------------------------------------------------------- writing

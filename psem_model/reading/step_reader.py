@@ -1,8 +1,8 @@
-"""Reading the TOML form of a model's step: what it is of, and the schedules of its states."""
+"""Reading the TOML form of a step: what it is of, and the schedules of its states."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,10 +11,13 @@ from psem_model.reading.schedule_keys import PARTS
 from psem_model.reading.schedule_reader import Reader
 from psem_model.reading.toml_lines import Path, shown
 from spec.derivation.nesting import families
+from spec.derivation.steps import step_of
 from spec.devices.mesh import ALL_WEIGHTS
 from spec.language.moves import Axis
 from spec.language.programs import Program
+from spec.language.schedule import Schedule
 from spec.language.steps import Group, Step
+from spec.models.opaque import opaque
 from spec.models.training import Loss, Training
 from spec.models.transformer import INDICES
 
@@ -22,14 +25,14 @@ TOP = ("axes", "stages", "parts", "training", "cuts", "order", "states")
 CUTS = ("weights", "stream", "ring")
 
 
-def is_step(content: Mapping[str, Any]) -> bool:
-    """Whether a file's content is a model's step, rather than a schedule."""
-    return "parts" in content
-
-
 def read_step(reader: Reader) -> tuple[Step, dict[object, Path]]:
-    """The step in a file, and where each line, weight and group is. Raises BadInput with one line."""
-    return _Steps(reader).step()
+    """The step in a file, and where each line, weight and group is. Raises BadInput with one line.
+
+    A schedule alone is the step of an opaque model.
+    """
+    steps = _Steps(reader)
+    step = steps.step() if "parts" in reader.content else steps.opaque()
+    return step, steps.places
 
 
 @dataclass
@@ -39,7 +42,18 @@ class _Steps:
     file: Reader
     places: dict[Any, Path] = field(default_factory=dict)
 
-    def step(self) -> tuple[Step, dict[object, Path]]:
+    def opaque(self) -> Step:
+        """That of all parameters, whose one schedule the file is."""
+        schedule = self.file.schedule()
+        self.note(0, schedule, ())
+        return step_of(schedule, (opaque(),))
+
+    def note(self, number: int, schedule: Schedule, path: Path) -> None:
+        """Where the lines of a group's schedule are."""
+        for part, ops in zip(PARTS, schedule.parts, strict=True):
+            self.places |= {(number, part, i): (*path, "step", part, i) for i in range(len(ops))}
+
+    def step(self) -> Step:
         file, content = self.file, self.file.content
         names = file.typed(("parts",), content["parts"], list)
         for name in names:
@@ -66,7 +80,7 @@ class _Steps:
             self.places.setdefault((name, "takes"), ("parts",))  # of one that takes nothing
         self.require_indices(cuts, programs)
         groups = tuple(self.groups(axes, programs))
-        return Step(tuple(programs), groups, stages, self.orders(programs)), self.places
+        return Step(tuple(programs), groups, stages, self.orders(programs))
 
     def require_known(self, training: Training) -> None:
         """Raise BadInput for what parts say already, or have no lines for."""
@@ -143,6 +157,5 @@ class _Steps:
             schedule = nested.schedule(or_none=True)
             self.places |= dict.fromkeys(weights, (*path, "weights"))
             self.places[number, "weights"] = (*path, "weights")
-            for part, ops in zip(PARTS, schedule.parts, strict=True):
-                self.places |= {(number, part, i): (*path, "step", part, i) for i in range(len(ops))}
+            self.note(number, schedule, path)
             yield Group(tuple(weights), schedule)

@@ -35,7 +35,7 @@ def check_step(step: Step) -> Step:
             names = f"{after.part.name} does not take what {before.part.name} gives"
             raise LayoutError(names, (after.part.name, "takes"))
     check_orders(step.programs, step.orders)
-    for group in step.groups:
+    for group in () if step.is_opaque else step.groups:
         for op in group.schedule.ops:
             kept = op.target is Buffer.ACTIVATIONS and op.kind is not Kind.FORWARD
             number = op.of_a_number and not {op.source, op.target, op.by} & {Buffer.NORM}

@@ -14,6 +14,7 @@ from spec.devices.layouts import PARTIAL, Contraction, LayoutError, Lie, Lies, c
 from spec.devices.mesh import ALL_WEIGHTS
 from spec.language.programs import Program
 from spec.language.schedule import Schedule
+from spec.models.opaque import opaque
 from spec.models.transformer import EMBEDDING, HEAD
 from spec.models.values import Value
 
@@ -38,6 +39,11 @@ class Step:
     groups: tuple[Group, ...]
     stages: str | None = None
     orders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def is_opaque(self) -> bool:
+        """Whether nothing is known of the model but its parameters: its schedule says all the rest."""
+        return [program.part for program in self.programs] == [opaque()]
 
     @property
     def clips(self) -> bool:

@@ -9,8 +9,8 @@ import pytest
 from proofs.registry import ROOT
 from psem_model.check.edits import How, edits
 from psem_model.check.files import NOT_ONE_LINE, TOO_EARLY, check_file
-from psem_model.check.schedules import Checked
-from psem_model.reading.schedules import dumps, line_of
+from psem_model.reading.schedules import dumps
+from psem_model.reading.toml_lines import locate
 from spec.language.schedule import Kind
 from spec.models.states import MIXED_ADAM
 from spec.plans.strategies import STRATEGIES
@@ -29,8 +29,7 @@ IN_TEN = Fraction(9, 10)
 # -------------------------------------------------------------------- the lines
 def of_file(path, devices=None, micro_steps=None):
     """What is found of a schedule's file."""
-    found = check_file(str(path), devices, micro_steps, MIXED_ADAM)
-    assert isinstance(found, Checked)
+    (found,) = check_file(str(path), devices, micro_steps, MIXED_ADAM).schedules
     return found
 
 
@@ -58,7 +57,7 @@ def test_the_line_is_named_by_which_a_schedule_differs_from_a_right_one(what, tm
         assert MISSED[what].startswith(found.wrong.op.kind.value)
     else:
         assert at(found.wrong) in expected
-        number = line_of((tmp_path / "my.toml").read_text(), *at(found.wrong))
+        number = locate((tmp_path / "my.toml").read_text(), ("step", *at(found.wrong)))
         assert f"my.toml, line {number}: rejected: {found.wrong}" in found.headline
 
 

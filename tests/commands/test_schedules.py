@@ -7,7 +7,8 @@ import pytest
 
 from proofs.registry import ROOT
 from psem_model.check.replay import replay
-from psem_model.reading.schedules import dumps, line_of, loads, read
+from psem_model.reading.schedules import dumps, loads, read
+from psem_model.reading.toml_lines import locate
 from spec.derivation.derive import derive
 from spec.meaning.reference import first_divergence
 from spec.models.states import POLICIES
@@ -112,7 +113,7 @@ def test_a_rejection_as_json_names_the_line_the_operation_whose_need_is_not_met_
     ):
         assert named["operation"].startswith(operation)
         assert (named["part"], named["index"]) == (part, index)
-        assert named["line"] == line_of(text, part, index)
+        assert named["line"] == locate(text, ("step", part, index))
     assert REDUCTION in rejection["repair"]
     assert (rejection["step"], rejection["mesh"], rejection["micro_steps"]) == (1, {"batch": 2}, 1)
     assert rejection["has"] != rejection["needs"]
@@ -267,7 +268,7 @@ def test_a_step_that_ends_wrong_is_rejected_at_the_line_after_which_something_is
     path = written("zero2", without('phase = "publish"'))
     code, out, _ = psem("check", path)
     assert code == 1
-    line = line_of(path.read_text(), "finish", 0)
+    line = locate(path.read_text(), ("step", "finish", 0))
     assert out.startswith(f"{path}, line {line}: rejected: finish 1: update gradients -> optimizer")
     assert "repair  nothing gathers the parameters over batch after it; " in out
     assert "rule    agreed" in out

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from psem_model.reading.schedule_keys import default_span
-from psem_model.reading.schedules import dumps, line_of, loads, read
+from psem_model.reading.schedules import dumps, loads, read
 from psem_model.reading.toml_lines import locate
 from psem_model.text.errors import BadInput
 from psem_model.text.files import LARGEST_FILE
@@ -125,7 +125,7 @@ def test_each_operation_is_on_a_line_of_its_own(schedule):
     text = dumps(schedule, "a title")
     for part, ops in (("micro_step", schedule.micro_step), ("finish", schedule.finish)):
         for index, op in enumerate(ops):
-            line = text.split("\n")[line_of(text, part, index) - 1]
+            line = text.split("\n")[locate(text, ("step", part, index)) - 1]
             assert line.startswith(f'  {{ op = "{op.kind.value}", source = "{op.source.value}"')
             assert line.endswith(" },")
 
@@ -290,7 +290,7 @@ def as_tables(text):
     out = text.split("[step]")[0]
     for part, ops in (("micro_step", schedule.micro_step), ("finish", schedule.finish)):
         for index, _ in enumerate(ops):
-            line = text.split("\n")[line_of(text, part, index) - 1]
+            line = text.split("\n")[locate(text, ("step", part, index)) - 1]
             fields = re.findall(r"(\w+ = (?:\[[^]]*\]|[^,]*?))(?:, | \})", line)
             spread = "\n".join(f.replace("[", "[\n  # along\n  ") for f in fields)
             out += f"\n# one more\n[[step.{part}]]\n{spread}\n"
@@ -308,7 +308,7 @@ def test_a_misspelt_value_of_an_operation_is_named_with_the_operations_line(plac
     assert loads(as_tables(text), "x") == schedule
     part = data.draw(st.sampled_from([p for p in ("micro_step", "finish") if getattr(schedule, p)]))
     index = data.draw(st.integers(0, len(getattr(schedule, part)) - 1))
-    line = line_of(text, part, index)
+    line = locate(text, ("step", part, index))
     lines = text.split("\n")
     keys = [key for key in NAMED if f"{key} = " in lines[line - 1]]
     key = data.draw(st.sampled_from(keys))
@@ -318,7 +318,7 @@ def test_a_misspelt_value_of_an_operation_is_named_with_the_operations_line(plac
     assert "; nearest: " in message
     # where each key has its line, that is the one
     spread = as_tables(text).split("\n")
-    start = line_of("\n".join(spread), part, index) - 1
+    start = locate("\n".join(spread), ("step", part, index)) - 1
     assert spread[start] == f"[[step.{part}]]"
     at = next(i for i in range(start, len(spread)) if spread[i].startswith(f"{key} = "))
     value = next(i for i in range(at, len(spread)) if '"' in spread[i])
@@ -338,8 +338,8 @@ def test_operations_are_found_however_the_file_is_laid_out():
         '  { op = """\nrelease""", source = "view" } ] }\n'
     )
     assert len(loads(text, "x").micro_step) == 3
-    assert [line_of(text, "micro_step", i) for i in range(3)] == [6, 6, 9]
-    assert line_of(text, "finish", 0) == 4
+    assert [locate(text, ("step", "micro_step", i)) for i in range(3)] == [6, 6, 9]
+    assert locate(text, ("step", "finish", 0)) == 4
     assert locate(text, ("axes",)) == 1
     assert locate(text, ("nothing", "there")) == 1
 

@@ -8,14 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from psem_model.reading.schedules import loads
+from psem_model.reading.shapes import small
 from spec.checking.steps import check_step
 from spec.checking.verdict import check
 from spec.costs.communication import moves
 from spec.costs.memory import MODEL_STATES, Sizes
-from spec.derivation.steps import derive_step
+from spec.derivation.steps import derive_step, step_of
+from spec.devices.layouts import LayoutError
 from spec.devices.mesh import HOST
 from spec.language.schedule import Buffer
-from spec.models.opaque import Opaque
+from spec.models.opaque import Opaque, opaque
 from spec.models.parts import parts
 from spec.models.states import MIXED_ADAM, State
 from spec.numbers.arithmetic import DIVISIBLE
@@ -192,3 +195,38 @@ def test_the_program_of_an_opaque_model_moves_nothing_and_leaves_terms_along_all
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_named_strategies_of_an_opaque_model_are_steps_like_any_other(name):
     check_step(derive_step(of(STRATEGIES[name]), parts(Opaque(8))))
+
+
+SAYS_ALL = """
+axes = ["batch"]
+[training]
+clip = true
+[rest]
+activations = { host = true }
+[step]
+micro_step = [
+  { op = "forward", source = "parameters", into = "activations" },
+  { op = "offload", source = "activations" },
+  { op = "fetch", source = "activations" },
+  { op = "backward", source = "parameters", into = "fresh gradients" },
+  { op = "all_reduce", source = "fresh gradients", axes = ["batch"] },
+  { op = "square_norm", source = "fresh gradients", into = "norm" },
+  { op = "clip", source = "fresh gradients", by = "norm" },
+  { op = "update", source = "fresh gradients", into = "optimizer" },
+]
+"""
+
+
+def test_the_schedule_of_an_opaque_model_says_what_is_kept_of_samples_and_the_verdict_judges_its_norm():
+    schedule = loads(SAYS_ALL, "my.toml")
+    step = check_step(step_of(schedule, (opaque(),)))
+    assert step.is_opaque
+    assert check(schedule, {"batch": 2}).accepted
+    assert not check(schedule, {"batch": 2}, 2).accepted
+
+
+def test_of_any_other_model_activations_are_as_its_programs_say():
+    step = step_of(loads(SAYS_ALL, "my.toml"), parts(small("gpt", False)))
+    assert not step.is_opaque
+    with pytest.raises(LayoutError, match="activations and samples are as the programs say"):
+        check_step(step)
