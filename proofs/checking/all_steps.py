@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from proofs.checking.form_needs import WHO
+from proofs.checking.judged_schedules import require_judged
 from proofs.checking.levels import NUMBERS
 from proofs.checking.matching import Read, contributed
 from proofs.checking.micro_steps import any_number_of_micro_steps
@@ -231,6 +232,7 @@ def what_is_accepted_matches(k: Kernel) -> tuple[Theorem, ...]:
     of them what the specification adds up, if T^(k + 1) D = T^k D. (Claim T4)
     """
     require_repetition()
+    require_judged()
     language = Represented(k)
     language.follows()
     checker = AllSteps(language)

@@ -87,8 +87,11 @@ def _later(store: Store) -> Store:
 
 
 def _left(moves: int, micro_steps: int, one_by_one: bool) -> dict[Any, NormalForm]:
-    """What micro-steps leave that move what each adds on, so many times, and add it up at last."""
+    """What micro-steps leave that move what each adds on, so many times, and add it up at last; beside
+    it what is the same in all.
+    """
     forms = _forms(micro_steps)
+    same = forms.symbol("moment", 0)
     chain, total = PLACES[:moves], PLACES[moves]
 
     def body(store: Store, micro_step: Any) -> None:
@@ -97,7 +100,7 @@ def _left(moves: int, micro_steps: int, one_by_one: bool) -> dict[Any, NormalFor
         last = before[-1] if before else fresh
         for place, value in zip(chain, [fresh, *before], strict=False):
             store[place] = (False, value)
-        store[total] = (False, add(store[total][1], last))
+        store[total] = (False, add(add(store[total][1], same), last))
 
     store: Store = {
         place: (False, forms.symbol("weight", number)) for number, place in enumerate((*chain, total))

@@ -6,6 +6,7 @@ from itertools import product
 
 from proofs.checking import lines
 from proofs.checking.operation_lines import COUNT, NORM, NotCovered
+from proofs.checking.whole_runs import PlacesOfARun
 from spec.checking.verdict import check
 from spec.derivation.derive import derive
 from spec.meaning.semantics import execute
@@ -15,7 +16,6 @@ from spec.plans.strategies import STRATEGIES
 from tests.support.damage import with_one_fault
 from tests.support.line_runs import CLIPS, PLAIN_PIECES
 from tests.support.schedules import PIECES, with_clipping
-from tests.support.whole_runs import PlacesOfARun
 
 WRONG = "wrong"
 ALIKE = ("weight", "moment", NORM)  # values that are the same on all devices

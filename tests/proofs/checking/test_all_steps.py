@@ -7,6 +7,9 @@ from itertools import product
 import pytest
 
 from proofs.checking.all_steps import AllSteps
+from proofs.checking.axis_tables import UNKNOWN
+from proofs.checking.beside import Observed, as_checked, seen
+from proofs.checking.line_run import LineRun
 from proofs.checking.lines import FIRST, OPERATORS, OWNER
 from proofs.checking.operation_lines import LineAt
 from proofs.checking.representation import Represented
@@ -18,7 +21,6 @@ from spec.derivation.derive import derive
 from spec.models.states import MIXED_ADAM
 from spec.plans.strategies import STRATEGIES
 from tests.support.broken import broken_copy, notices
-from tests.support.line_runs import UNKNOWN, LineRun, Observed, as_checked, seen
 from tests.support.mesh_values import LinesOfARun
 
 STEPS, MICRO_STEPS, SETTLED = 4, 2, 1

@@ -1,0 +1,82 @@
+"""T4: schedules, most of them of T3's lists, run by lines, and by the checker beside them (`beside`).
+
+So a rule of the checker, or of what operations do, that is another one than lines have is noticed here;
+and one that is changed for both, as what matches must be accepted, and what diverges rejected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+
+from proofs.checking.beside import judged
+from proofs.checking.further_schedules import further_schedules, values_for_slices
+from proofs.checking.matching_schedules import accepted_schedules
+from proofs.checking.operation_lines import NotCovered
+from proofs.checking.witnesses import around, broken_schedules, meant, operation
+from proofs.trusted.terms import KernelError
+from spec.derivation.derive import derive
+from spec.language.schedule import Buffer, Kind, Schedule, Span
+from spec.models.states import MIXED_ADAM
+from spec.plans.placement import BATCH
+from spec.plans.strategies import STRATEGIES
+
+STEPS = 3
+DEVICES = {1: (4,), 2: (2, 3)}  # along each of so many axes
+RIGHT = ""  # the rule that a schedule breaks which breaks none
+
+
+def require_judged() -> None:
+    """That lines and the checker have the same forms after each operation, and the same verdict.
+
+    Schedules that match are accepted; those that diverge are rejected, by the rule that is named.
+    Raises KernelError.
+    """
+    for name, schedule, micro_steps, rule in _schedules():
+        mesh = dict(zip(schedule.axes, DEVICES[len(schedule.axes)], strict=True))
+        with suppress(NotCovered):
+            try:
+                verdict = judged(schedule, mesh, micro_steps, MIXED_ADAM, STEPS)
+            except KernelError as no:
+                raise KernelError(f"{name}: {no}") from no
+            if rule is not None and verdict.rule != rule:
+                raise KernelError(f"{name}: expected {rule or 'to be accepted'}, got {verdict}")
+
+
+def _schedules() -> Iterator[tuple[str, Schedule, int, str | None]]:
+    """A name, a schedule, its micro-steps, and the rule that it breaks: None where it is not said."""
+    for accepted in accepted_schedules():
+        yield accepted.name, accepted.schedule, accepted.micro_steps, RIGHT
+    for broken in broken_schedules():
+        yield broken.name, broken.schedule, broken.micro_steps, broken.rule
+    for further in further_schedules():
+        for micro_steps in (1, 2) if len(further.schedule.axes) == 1 else ():
+            yield further.name, further.schedule, micro_steps, RIGHT if further.right else None
+    for schedule, fit in values_for_slices():
+        yield "values_for_slices", schedule, 1, RIGHT if fit else "room"
+    yield "a_count_that_nothing_reads_grows", _growing(), 1, RIGHT
+    yield "slices_among_zeros_are_clipped_by_what_is_gone", _clipped_by_nothing(), 1, "whole"
+
+
+def _growing() -> Schedule:
+    """Data parallelism that adds up tokens of all steps, for nobody: no two steps leave the same."""
+    tokens, total = Buffer.TOKENS, Buffer.TOTAL_TOKENS
+    counted = operation(Kind.COUNT, tokens), operation(Kind.ACCUMULATE, tokens, total)
+    return around(derive(STRATEGIES["dp"]), first=counted)
+
+
+def _clipped_by_nothing() -> Schedule:
+    """Own slices among zeros are clipped by a norm that is not known: zeros stay zeros."""
+    dp, gradients, fresh = derive(STRATEGIES["dp"]), Buffer.GRADIENTS, Buffer.FRESH
+    reduced, update, *last = dp.finish
+    finish = (
+        operation(Kind.ZERO, fresh, span=Span.UNIT),
+        operation(Kind.KEEP, gradients, fresh, within=(BATCH,), span=Span.UNIT),
+        operation(Kind.SQUARE_NORM, gradients, Buffer.NORM),
+        operation(Kind.RELEASE, Buffer.NORM),
+        operation(Kind.CLIP, fresh, by=Buffer.NORM),
+        replace(update, source=fresh),
+        operation(Kind.RELEASE, fresh),
+    )
+    return replace(meant(dp, clip=True), finish=(reduced, *finish, *last))
