@@ -51,6 +51,14 @@ def test_the_most_is_what_some_device_has_or_sends(of):
 
 
 @given(owners())
+def test_the_weights_counted_are_those_of_the_first_who_has_most_elements(of):
+    every = tuple(of.mesh)
+    here = [at(of, place) for place in places(of)]
+    most = next(each for each in here if each.held(every) == of.held(every))
+    assert of.count == most.count == len(of.weights[here.index(most)])
+
+
+@given(owners())
 def test_sums_along_one_axis_and_then_another_end_at_the_owner(of):
     """What a device has of the sum is less by what it sent on, until its own weights are left."""
     if len(of.mesh) == 2:

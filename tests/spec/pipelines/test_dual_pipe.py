@@ -6,6 +6,7 @@ from itertools import accumulate, pairwise, product
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from sympy import expand, symbols
 
 from proofs.pipelines import dual_pipe as proofs
 from proofs.pipelines import dual_pipe_timetable as timetable
@@ -26,6 +27,7 @@ from spec.pipelines.idle_and_held import (
     in_flight,
     repeated_of_ideal,
     span,
+    waiting_beside,
 )
 from spec.pipelines.pipeline import (
     Half,
@@ -151,6 +153,12 @@ def test_every_stage_idles_as_published_where_forward_and_first_part_take_equall
     assert run.bubble(0) / run.span == bubble_of_span(pipe)
 
 
+def test_where_some_time_is_a_symbol_it_idles_as_published():
+    b, w = symbols("b w", positive=True)
+    pipe = Pipeline(V, 3, 6, 2, 1, b + w, weights=w)
+    assert expand(bubble(pipe) - published(pipe)) == 0
+
+
 @given(pipelines(equal=False))
 def test_in_other_times_it_idles_otherwise_than_published(pipe):
     """More where a first part is shorter than a forward; less where longer, and the second not."""
@@ -244,7 +252,8 @@ def held(pipe, stage, size, waiting):
 def test_every_stage_holds_one_more_than_there_are_chunks(pipe):
     for stage in range(pipe.stages):
         assert timeline(pipe).in_flight(stage) == in_flight(pipe, stage) == pipe.virtual_stages + 1
-        assert max(held(pipe, stage, 1, 1)) == pipe.virtual_stages + 1
+        most = in_flight(pipe, stage) + waiting_beside(pipe, stage)
+        assert max(held(pipe, stage, 1, 1)) == most == pipe.virtual_stages + 1
         assert max(held(pipe, stage, 0, 1)) <= stage + 1
         for chunk in (0, 1):
             signs = [
