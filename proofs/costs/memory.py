@@ -11,6 +11,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
+from proofs.checking.matching_schedules import accepted_schedules
 from proofs.claim import claim
 from proofs.costs.buffer_lives import lives
 from proofs.tools.encoding import Symbolic, realisable_placements
@@ -260,7 +261,8 @@ def _largest_are_what_lives(k: Kernel) -> tuple[Theorem, ...]:
     """The most that is held is the most that lives, from where it is first written to its last read.
 
     What lives is what the run of a step reads and writes (`proofs.costs.buffer_lives`); what is held,
-    of whatever size, is by what operations name. Where gradients that are held whole wait until new
+    of whatever size, is by what operations name. So it is of placements, and of schedules that do what
+    no placement does. Where gradients that are held whole wait until new
     weights have gone to the host unit by unit, it may be more, never less.
     """
     rooms: dict[Op, Any] = {}
@@ -277,8 +279,9 @@ def _largest_are_what_lives(k: Kernel) -> tuple[Theorem, ...]:
 
     same: dict[Any, None] = {}
     more: dict[Any, None] = {}
-    for placement in (*realisable_placements().values(), *STRATEGIES.values()):
-        schedule = derive(placement)
+    placed = (*realisable_placements().values(), *STRATEGIES.values())
+    others = (accepted.schedule for accepted in accepted_schedules())
+    for schedule in dict.fromkeys((*map(derive, placed), *others)):
         what_is_held, what_lives = map(most, _held_and_alive(schedule))
         if _waits_for_its_turn(schedule):
             more[what_is_held >= what_lives] = None
