@@ -174,12 +174,11 @@ def _with_loops_cut(program: Program) -> Iterator[Program]:
 def _cuts(program: Program, lines: Sequence[Line]) -> Iterator[int]:
     """Where loops would be cut, between lines that make something of a turn and lines that read it."""
     (turns,) = program.turns
-    for loop in program.loops(lines, turns):
-        for at in loop[1:]:
-            made = {line.makes for line in lines[loop.start : at]}
-            read = {value for line in lines[at : loop.stop] for value in line.reads}
-            if any(program.lies[value][turns] != WHOLE for value in made & read):
-                yield at
+    of_turns = {value for value, lies in program.lies.items() if lies[turns] != WHOLE}
+    for at in range(1, len(lines)):
+        made = {line.makes for line in lines[:at]}
+        if any(of_turns & made & {*line.reads} for line in lines[at:]):
+            yield at
 
 
 def _with_one_more(lines: tuple[Line, ...], at: int) -> tuple[Line, ...]:

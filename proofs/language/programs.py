@@ -46,7 +46,7 @@ from proofs.trusted.parts import substitute
 from proofs.trusted.terms import And, BoolSort, BoolVal, DeclareSort, If, Implies, Or
 from spec.checking.programs import check_program, computed
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS, distribute
-from spec.devices.layouts import PARTIAL, WHOLE, Contraction, LayoutError, Lie, Lies, along
+from spec.devices.layouts import PARTIAL, WHOLE, Contraction, Layout, LayoutError, Lie, Lies, along
 from spec.language.moves import COLLECTIVE, IN_TURNS, Axis, Move
 from spec.language.programs import Program, of_cotangent, result
 from spec.meaning.terms import Terms, differentiated, given_to
@@ -96,6 +96,7 @@ LLAMA_4 = replace(
 )
 MODELS = (*(GPT, LLAMA), *WITH_EXPERTS, OLMO_2, GEMMA_3, BLOOM, FALCON, DEEPSEEK, GPT_OSS, LLAMA_4)
 PARTS = tuple(dict.fromkeys(part for model in MODELS for part in parts(model)))
+TURNS = Axis("turns", in_time=True)
 AXES = tuple({replace(axis, held=held): None for axis in MODEL_AXES.values() for held in (False, True)})
 
 
@@ -109,7 +110,7 @@ def rules_of(operation: Operation, axis: Axis, lies: Sequence[Lie], made: Lie) -
     if operation.does is Does.RENAME:
         return {_rule_of_rename(operation, axis, lies[0], made)}
     if any(lie.shares_of for lie in (*lies, made)):
-        return {MERGED}
+        return _rules_of_shares(operation, lies, made)
     cut = {lie.index for lie in (*lies, made)} - {""}
     if len(cut) > 1:
         raise KernelError(f"{operation}: one axis cuts {' and '.join(sorted(cut))}")
@@ -134,6 +135,31 @@ def rules_of(operation: Operation, axis: Axis, lies: Sequence[Lie], made: Lie) -
     if not operation.backward:
         return {replace(function, result=made.layout)}
     return {function, Rule(CONTRACT, cut_in if index else NO, layouts[:operands], made.layout)}
+
+
+def _rules_of_shares(operation: Operation, lies: Sequence[Lie], made: Lie) -> set[Rule]:
+    """Of a softmax of each turn's keys alone: it is made, or its log-sum-exp; or it is used linearly.
+
+    Used in a product with one that is no such softmax, row by row: each row is there in the result.
+    """
+    keys, (value, *_) = along(operation.over), operation.reads
+    if operation.does is Does.NORMALISE:
+        shares = replace(keys, shares_of=value.name)
+        if operation.function == LOG_TOTAL:
+            shares = Lie(Layout.PARTIAL, shares_of=value.name, log_total=True)
+        if [*lies] != [keys] or operation.backward or made != shares:
+            raise KernelError(f"{operation}: is no softmax of a turn's keys")
+        return {MERGED}
+    open_ones = [(v, lie) for v, lie in zip(operation.reads, lies, strict=True) if lie.shares_of]
+    if operation.does is not Does.CONTRACT or len(open_ones) != 1:
+        raise KernelError(f"{operation}: is not linear in one softmax of a turn's keys")
+    ((value, lie),) = open_ones
+    if lie.log_total or made.shares_of != lie.shares_of or made.log_total:
+        raise KernelError(f"{operation}: its result is of another softmax")
+    if not {*value.indices} - {lie.index} <= {*operation.makes.indices}:
+        raise KernelError(f"{operation}: rows of a softmax are summed over")
+    closed = [replace(each, shares_of="") for each in (*lies, made)]
+    return {MERGED} | rules_of(operation, TURNS, closed[:-1], closed[-1])
 
 
 @lru_cache(maxsize=1024)
@@ -228,9 +254,11 @@ def accepted_rules() -> frozenset[Rule]:
     ]
     moves = (*COLLECTIVE.items(), *IN_TURNS.items())
     found = {Rule(name, NO, (before,), after) for (before, after), name in moves}
-    axes = [*(Axis("axis", stream=index) for index in ("", "b", "s")), Axis("turns", in_time=True)]
+    axes = [*(Axis("axis", stream=index) for index in ("", "b", "s")), TURNS]
     for operation, axis in product(operations, axes):
         choices = [(WHOLE, PARTIAL, *map(along, value.indices)) for value in operation.reads]
+        if axis.in_time:
+            choices = [(*lies, *map(_open, lies[1:])) for lies in choices]
         for lies in product(*choices):
             try:
                 made = result(operation, axis, *lies)
@@ -238,6 +266,11 @@ def accepted_rules() -> frozenset[Rule]:
                 continue
             found |= rules_of(operation, axis, lies, made)
     return frozenset(found)
+
+
+def _open(lie: Lie) -> Lie:
+    """So, of a softmax of each turn's keys alone."""
+    return replace(lie, shares_of="scores")
 
 
 # ------------------------------------------------------------------------------ claims

@@ -19,11 +19,8 @@ def check_norm(schedule: Schedule, norms: Mapping[str, _Lies], number: int) -> N
     """Raise LayoutError for a line by which the norm is not that of all weights.
 
     `norms`: of each weight of the group, how the square of its norm lies along the axes that the
-    schedule is not about, and over stages and weights: if there are none, the verdict says all.
-    `number`: of the group.
+    schedule is not about, and over stages and weights. `number`: of the group.
     """
-    if not any(norms.values()):
-        return
     for part, ops in zip(("micro_step", "finish"), schedule.parts, strict=True):
         has: _Lies | None = None
         for index, op in enumerate(ops):
