@@ -106,6 +106,13 @@ def test_only_updated_weights_come_from_their_owners():
     assert by_owners == {"S": {State.PARAMETERS}, "S*": set()}
 
 
+def test_what_no_owner_cuts_is_there_unit_by_unit():
+    owners = Owners({BATCH: 4}, ((4,), (4,), (4,), ()))
+    sizes = Sizes(12, {BATCH: 4}, POLICY, 3, cut=(BATCH,), owners=owners)
+    assert sizes.slice((), Span.UNIT) == 3
+    assert sizes.slice((BATCH,), Span.UNIT) == 4
+
+
 @given(st.integers(1, 4))
 def test_a_gathered_buffer_has_room_for_the_slices_of_all(devices):
     zero3 = derive(STRATEGIES["zero3"])
