@@ -164,13 +164,17 @@ class StepsAlike(Comparisons):
         return l.coefficient(l.known, l.b, s, l.word, l.f, t)
 
     def _repeats(self) -> Theorem:
-        """The checker's last step leaves the forms that it found, one step later."""
+        """The checker's last step leaves the forms that it found, one step later.
+
+        Of a run that ends before, nothing is supposed to repeat: it has no step but those that are run.
+        """
         l, begin = self.l, self.begins(self.settled)
+        end = begin + self.length
         found = self.later(lambda s: self.form(begin, s), IntVal(1), self.length)
         return self.k.suppose(
             "the_step_leaves_the_forms_that_it_found_one_step_later",
             [l.known, l.b, l.s, l.word, l.f],
-            self.form(begin + self.length, l.s) == found,
+            Implies(end <= l.last, self.form(end, l.s) == found),
         )
 
     # ------------------------------------------------------------ later steps are as it finds

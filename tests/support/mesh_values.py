@@ -11,7 +11,6 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     ">": lambda a, b: a > b,
     "<=": lambda a, b: a <= b,
     "<": lambda a, b: a < b,
-    "=>": lambda a, b: not a or b,
     "=": lambda a, b: a == b,
     "distinct": lambda a, b: a != b,
     "and": lambda *all_of: all(all_of),
@@ -95,6 +94,9 @@ class Devices:
             return int(term.of) if term.op == "number" else term.of
         if term.op == "value":
             return term.sort.parts[term.of]
+        if term.op == "=>":
+            given, said = term.args
+            return not self.value(given, variables) or self.value(said, variables)
         args = [self.value(each, variables) for each in term.args]
         if term.op != "apply":
             return OPERATORS[term.op](*args)

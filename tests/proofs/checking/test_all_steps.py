@@ -137,10 +137,8 @@ def checker():
     return all_steps()
 
 
-@pytest.mark.parametrize("name", ["dp", "zero1", "zero3"])
-@pytest.mark.parametrize("devices", [1, 3])
-def test_what_is_supposed_of_steps_is_so_of_a_run(name, devices, checker):
-    run = FormsOfARun(name, devices)
+def assert_supposed(checker, run):
+    """That what is supposed of steps is so of a run."""
     alike = [{"u": u, "h": h} for u in range(STEPS + 1) for h in range(-1, run.length + 1)]
     for supposed, values in (
         (checker.follow, [{"u": u} for u in range(STEPS)]),
@@ -153,11 +151,24 @@ def test_what_is_supposed_of_steps_is_so_of_a_run(name, devices, checker):
             assert run.value(supposed.goal, value), (supposed.name, value)
 
 
+@pytest.mark.parametrize("name", ["dp", "zero1", "zero3"])
+@pytest.mark.parametrize("devices", [1, 3])
+def test_what_is_supposed_of_steps_is_so_of_a_run(name, devices, checker):
+    assert_supposed(checker, FormsOfARun(name, devices))
+
+
+DOUBLED = LineAt("accumulate", 0, 0)
+
+
 def test_a_run_that_does_not_repeat_is_not_supposed_to(checker):
-    place = 0
-    doubled = LineAt("accumulate", place, place)
-    run = FormsOfARun("dp", 3, (doubled,))
+    run = FormsOfARun("dp", 3, (DOUBLED,))
     assert not all(run.value(checker.repeats.goal, value) for value in run.all_forms())
+
+
+def test_of_a_run_that_ends_before_nothing_is_supposed_to_repeat(checker):
+    run = FormsOfARun("dp", 3, (DOUBLED,))
+    run.fixed["settled"] = STEPS
+    assert_supposed(checker, run)
 
 
 PLACE, OTHER = 5, 6  # what is given up in part, and what is written there instead
