@@ -24,6 +24,7 @@ from proofs.checking.symbols import (
     ZERO,
     cases,
 )
+from proofs.checking.two_choices import TwoChoices
 from proofs.claim import claim
 from proofs.meaning.runs import implied
 from proofs.trusted.kernel import Bool, Kernel, Theorem
@@ -227,9 +228,10 @@ def what_is_accepted_matches(k: Kernel) -> tuple[Theorem, ...]:
     later, where all later steps have the same lines: then after every step what is kept is the single
     device's; what updates apply is the whole gradient (gradient integrity), and what is read and kept
     is current (state consistency). The first that is unequal, of what is known: in the run of T2 the
-    device has something else, and so has what is kept, if an update reads it and lines pass on what it
-    makes. Micro-steps that each make T x + D(m) of what is there, x, leave after n
-    of them what the specification adds up, if T^(k + 1) D = T^k D. (Claim T4)
+    device has something else, and so has what is kept, if an update reads it, or what a backward makes
+    of it, and lines pass on what it makes. Of what is not known: in one of two runs, unless it cancels.
+    Micro-steps that each make T x + D(m) of what is there, x, leave after n of them what the
+    specification adds up, if T^(k + 1) D = T^k D. (Claim T4)
     """
     require_repetition()
     require_judged()
@@ -241,5 +243,5 @@ def what_is_accepted_matches(k: Kernel) -> tuple[Theorem, ...]:
     equal = kept, *checker.conditions(always, kept)
     differ = checker.unequal_forms(always)
     micro_steps = any_number_of_micro_steps(k.part("micro_steps"))
-    unequal = checker.any_unequal(differ), checker.kept_differ(differ)
-    return *equal, *unequal, micro_steps
+    unequal = checker.any_unequal(differ), *checker.kept_differ(differ, always)
+    return *equal, *unequal, TwoChoices(language).theorem(), micro_steps

@@ -1,6 +1,7 @@
 """T2, the other half: what compares unequal is something else than a single device has, in some run.
 
-The run is of a loss that is linear in its weights, and of an optimizer that follows a schedule. Of all
+The run is of a loss that is linear in its weights, or quadratic in one device's for one micro-step (as
+`wrong_views` needs it), and of an optimizer that follows a schedule. Of all
 original values one alone is 1, the one that compares unequal, and of a contribution that of one
 device alone; all others are 0. So what a device has is how often it has that value.
 """
@@ -14,6 +15,7 @@ from proofs.checking.amounts import Language
 from proofs.checking.first_unequal import FirstUnequal
 from proofs.checking.matching import contributed
 from proofs.checking.symbols import (
+    BOOL,
     CONTRIBUTION,
     INT,
     MOMENT,
@@ -37,7 +39,9 @@ class Exactness(FirstUnequal):
         super().__init__(l)
         k, t, b, s, d, i, j = self.k, *self.variables()
         self.odd, self.contributor = (k.fixed(name, INT) for name in ("odd", "contributor"))
-        self.linear, self.scheduled = self._model()
+        self.curved, self.reader = (k.fixed(name, INT) for name in ("curved_line", "reader"))
+        self.of_view = k.fixed("reads_its_view", BOOL)
+        self.quadratic, self.scheduled = self._model()
         self.norms = self._norms()
         self.one_name = k.suppose("states_have_one_name", [s], Implies(l.is_state(s), l.which(s) == 0))
         fault = And(i >= 0, i < l.n, l.amount(t, b, s, d, i, j) != 0)
@@ -60,14 +64,18 @@ class Exactness(FirstUnequal):
         return And(self.l.what(self.odd) == what, self.l.time(self.odd) == u)
 
     def _model(self) -> tuple[Theorem, Theorem]:
-        """Gradients that do not depend on the weights, and states that do not depend on gradients."""
+        """A loss that is linear, but for a square on one device in one micro-step, least at the single
+        device's weights; and states that do not depend on gradients.
+        """
         l, k, u, m, i, j = self.l, self.k, self.l.u, self.l.m, self.l.i, self.l.j
         view, activations = k.constant("read_view", ROW), k.constant("read_activations", ROW)
         here = And(self._is_odd(CONTRIBUTION, u), m == l.which(self.odd), i == self.contributor)
-        linear = k.suppose(
-            "the_loss_is_linear",
+        read = If(self.of_view, view[j], activations[j])
+        square = If(self.is_curved(u, m, i), read - l.theta(u)[j], ZERO)
+        quadratic = k.suppose(
+            "the_loss_is_quadratic",
             [view, activations, u, m, i, j],
-            l.gradient(view, activations, u, m, i)[j] == indicator(here),
+            l.gradient(view, activations, u, m, i)[j] == indicator(here) + square,
         )
         scheduled = k.suppose(
             "the_optimizer_follows_a_schedule",
@@ -81,7 +89,12 @@ class Exactness(FirstUnequal):
         self.tokens = k.suppose(
             "nobody_else_has_tokens", [u, m, i], l.tokens(u, m, i) == indicator(counted)
         )
-        return linear, scheduled
+        return quadratic, scheduled
+
+    def is_curved(self, u: Any, m: Any, i: Any) -> Bool:
+        """Whether the loss of a device in a micro-step has a square."""
+        l = self.l
+        return And(u == l.step(self.curved), m == l.micro(self.curved), i == self.reader)
 
     def _norms(self) -> Theorem:
         """Norms that do not depend on gradients."""
@@ -104,7 +117,7 @@ class Exactness(FirstUnequal):
             [Not(self.is_wrong(s)), self.alone[2]],
             [
                 l.original_is,
-                self.linear.at(u=l.time(s), m=l.which(s), i=d, **own),
+                self.quadratic.at(u=l.time(s), m=l.which(s), i=d, **own),
                 self.scheduled.at(u=l.time(s)),
                 self._norm_at(l.time(s)),
                 self.tokens.at(u=l.time(s), m=l.which(s), i=d),
@@ -168,6 +181,12 @@ class Exactness(FirstUnequal):
             ],
         )
 
+    def is_unequal(self, t: Any, b: Any, state: Any, u: Any) -> list[Bool]:
+        """That what is in a place compares unequal, of the odd value."""
+        l = self.l
+        equal = self.compares(t, b, state, u)
+        return [Not(substitute(equal, (l.s, self.odd), (l.i, self.contributor)))]
+
     def unequal(self, always: Theorem) -> tuple[Theorem, ...]:
         """What compares unequal first, of what is known, is another value."""
         l, k, t, b, s, d, i, j = self.l, self.k, *self.variables()
@@ -181,7 +200,7 @@ class Exactness(FirstUnequal):
             base=[l.all.start],
             step=[l.all.next, self.values_are.at(d=i)],
         )
-        nothing = {
+        self.whole_of_model = {
             kind: k.induct(
                 f"the_whole_{name}_of_the_model",
                 s,
@@ -214,7 +233,7 @@ class Exactness(FirstUnequal):
 
         def contribution(name: str, what: Any) -> Theorem:
             kind = contributed(what)
-            return differs(name, what, [self.whole(kind)[1], nothing[kind].at(s=l.bound)])
+            return differs(name, what, [self.whole(kind)[1], self.whole_of_model[kind].at(s=l.bound)])
 
         return (
             state("weights", WEIGHT, [self.scheduled]),

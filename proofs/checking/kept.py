@@ -10,7 +10,6 @@ from typing import Any
 
 from proofs.checking.amounts import Language
 from proofs.checking.content import moving
-from proofs.checking.exactness import Exactness
 from proofs.checking.lines import MOVES
 from proofs.checking.symbols import (
     CONTRIBUTION,
@@ -27,6 +26,8 @@ from proofs.checking.symbols import (
     WhatSort,
     cases,
 )
+from proofs.checking.two_choices import TwoChoices
+from proofs.checking.wrong_views import WrongViews
 from proofs.claim import claim
 from proofs.tools.sums import partition, total
 from proofs.trusted.kernel import Bool, Kernel, Theorem
@@ -37,7 +38,7 @@ READ = ("read_weight", "read_moment", "read_whole", "read_norm", "read_count")
 PASSES_ON = ("all_gather", "broadcast", "copy", "keep")  # lines that leave a value as it is
 
 
-class Kept(Exactness):
+class Kept(WrongViews):
     """The run in which an update that is the first to read something unequal leaves another weight."""
 
     def __init__(self, l: Language) -> None:
@@ -82,63 +83,88 @@ class Kept(Exactness):
         )
         return If(t == self.off_line, And(b == l.target(t), l.d == self.off_device), later)
 
-    def is_unequal(self, t: Any, b: Any, state: Any, u: Any) -> list[Bool]:
-        """That what is in a place compares unequal, of the odd value."""
-        l = self.l
-        equal = self.compares(t, b, state, u)
-        return [Not(substitute(equal, (l.s, self.odd), (l.i, self.contributor)))]
-
-    def _writes_another(self, differ: Sequence[Theorem]) -> Theorem:
-        """An update whose operand is the first to compare unequal makes another weight."""
-        l, k, t, d, j = self.l, self.k, self.l.t, self.l.d, self.l.j
-        now, target = l.step(t), l.target(t)
-        always = BoolVal(True)
-        operands = (
+    @property
+    def _operands(self) -> tuple[tuple[Any, Any, Any, Any], ...]:
+        """What an update reads: of which kind, from which place; what is needed; whether it does."""
+        l, t, always = self.l, self.l.t, BoolVal(True)
+        now = l.step(t)
+        return (
             (WEIGHT, l.source(t), l.state(WEIGHT, now), always),
             (MOMENT, l.second(t), l.state(MOMENT, now), always),
             (CONTRIBUTION, l.third(t), None, always),
             (NORM, l.fourth(t), l.state(NORM, now), l.reads_norm),
             (TOKENS, l.fifth(t), TOKENS, l.reads_count),
         )
-        off = []
-        for operand, place, state, read in operands:
-            unequal = self.is_unequal(t, place, state, now)
-            off.append(And(self.operand == operand, self.knows(t, place), read, *unequal))
+
+    def _writes_another(self) -> Theorem:
+        """An update of which an operand is another one makes another weight."""
+        l, k, t, d, j = self.l, self.k, self.l.t, self.l.d, self.l.j
+        now, target = l.step(t), l.target(t)
+        off = (
+            And(self.operand == kind, read, l.has(t, place, d)[j] != self.right_value(kind, now))
+            for kind, place, _, read in self._operands
+        )
         return k.prove(
-            "an_update_of_what_compares_unequal_makes_another_weight",
+            "an_update_of_what_is_off_makes_another_weight",
             And(l.has(t + 1, target, d)[j] != l.theta(now + 1)[j], Not(l.gone(target, t + 1))),
             [
-                *(t >= 0, t <= l.last, self.odd >= 0, self.odd < l.bound),
-                *self.on_a_device,
-                l.kind(t) == UPDATE,
-                target != l.second(t),
-                self.all_equal(j, t),
+                *(t >= 0, l.kind(t) == UPDATE, target != l.second(t)),
                 Or(*off),
             ],
             [
                 l.runs.at(b=target),
                 l.gone_next.at(b=target),
-                l.numbered,
                 l.update_alike(t, d)[0],
+                self.off_by.at(u=now, **dict(zip(READ, l.read_by_update(t, d)[2:], strict=True))),
+            ],
+        )
+
+    def _of_unequal(self, makes: Theorem, differ: Sequence[Theorem]) -> Theorem:
+        """An update whose operand is the first to compare unequal makes another weight."""
+        l, t, now = self.l, self.l.t, self.l.step(self.l.t)
+        unequal = (
+            And(
+                self.operand == kind, self.knows(t, place), read, *self.is_unequal(t, place, state, now)
+            )
+            for kind, place, state, read in self._operands
+        )
+        return self.k.prove(
+            "an_update_of_what_compares_unequal_makes_another_weight",
+            makes.goal,
+            [
+                *(*makes.given[:-1], t <= l.last, *self.on_a_device),
+                *(self.odd >= 0, self.odd < l.bound),
+                *(self.all_equal(l.j, t), Or(*unequal)),
+            ],
+            [
+                *(makes, l.numbered),
                 *(
                     each.at(b=place, u=now)
-                    for each, (_, place, _, _) in zip(differ, operands, strict=True)
-                ),
-                self.off_by.at(
-                    u=now,
-                    **dict(zip(READ, l.read_by_update(t, d)[2:], strict=True)),
+                    for each, (_, place, _, _) in zip(differ, self._operands, strict=True)
                 ),
             ],
         )
 
-    def kept_differ(self, differ: Sequence[Theorem]) -> Theorem:
-        """Wherever that weight is passed on to, it is not the single device's."""
+    def _of_a_wrong_view(self, makes: Theorem, views: Theorem) -> Theorem:
+        """An update of a contribution at a wrong view makes another weight."""
+        l, t = self.l, self.l.t
+        applied = [substitute(each, (l.b, l.third(t))) for each in views.given]
+        return self.k.prove(
+            "an_update_of_what_reads_a_wrong_view_makes_another_weight",
+            makes.goal,
+            [
+                *(*makes.given[1:-1], self.operand == CONTRIBUTION),
+                *(l.step(t) == l.step(self.curved), *applied),
+            ],
+            [makes, views.at(b=l.third(t))],
+        )
+
+    def _is_passed_on(self) -> Theorem:
+        """What is passed on is known, and what the update of wrong_line made."""
         l, k, t, b, d, j = self.l, self.k, self.l.t, self.l.b, self.l.d, self.l.j
-        wrong, zero = self._writes_another(differ), IntVal(0)
-        line, device = self.off_line, self.off_device
+        line, device, source = self.off_line, self.off_device, self.l.source(self.l.t)
         made = l.has(line + 1, l.target(line), device)[j]
-        source = l.source(t)
-        same = k.induct(
+        return k.induct(
             "what_is_passed_on_is_the_same",
             t,
             Implies(
@@ -152,16 +178,29 @@ class Kept(Exactness):
                 {},
                 {"b": source},
                 {"b": source, "d": l.mesh.member(t, d, l.mesh.owner(t, d, j))},
-                {"b": source, "d": l.mesh.member(t, d, zero)},
+                {"b": source, "d": l.mesh.member(t, d, IntVal(0))},
             ],
         )
-        now = l.step(line)
-        said = [substitute(g, (t, line), (d, device)) for g in wrong.given]
-        return k.prove(
-            "what_is_kept_differs",
-            l.has(t, b, d)[j] != l.theta(now + 1)[j],
-            [*said, t >= 0, self.passed_on(b, d, j, t)],
-            [same, wrong.at(t=line, d=device)],
+
+    def kept_differ(self, differ: Sequence[Theorem], always: Theorem) -> tuple[Theorem, ...]:
+        """Wherever that weight is passed on to, it is not the single device's."""
+        l, k, t, b, d, j = self.l, self.k, self.l.t, self.l.b, self.l.d, self.l.j
+        line, device = self.off_line, self.off_device
+        makes, same = self._writes_another(), self._is_passed_on()
+        views = self.wrong_view_differs(differ, always)
+
+        def kept(name: str, wrong: Theorem) -> Theorem:
+            said = [substitute(g, (t, line), (d, device)) for g in wrong.given]
+            return k.prove(
+                name,
+                l.has(t, b, d)[j] != l.theta(l.step(line) + 1)[j],
+                [*said, t >= 0, self.passed_on(b, d, j, t)],
+                [same, wrong.at(t=line, d=device)],
+            )
+
+        return (
+            kept("what_is_kept_differs", self._of_unequal(makes, differ)),
+            kept("what_is_kept_of_a_wrong_view_differs", self._of_a_wrong_view(makes, views)),
         )
 
 
@@ -174,14 +213,20 @@ def what_compares_equal_matches(k: Kernel) -> tuple[Theorem, ...]:
     it runs the lines, as values do. Equal: of a needed state there is one, of others none; of a whole
     gradient there is each device's contribution once; of all else nothing. Then what is kept is the
     single device's after every step. The first that is unequal, of what is known: with a loss that is
-    linear in its weights, and an optimizer and norms that follow a schedule, the device has something
-    else; and if an update reads it, another weight after it, wherever that is passed on. (Claim T2)
+    linear in its weights, or has a square of them, and an optimizer and norms that follow a schedule,
+    the device has something else; and if an update reads it, or what a backward makes of it, another
+    weight after it, wherever that is passed on. Of what is not known: in one of two runs, unless it
+    cancels. (Claim T2)
     """
     matching = Kept(Language(k))
     always = matching.always()
     differ = matching.unequal(always)
-    halves = matching.at_the_end(always), *differ, matching.kept_differ(differ)
-    return *halves, _each_sample_is_contributed_once(k.part("samples"))
+    halves = matching.at_the_end(always), *differ, *matching.kept_differ(differ, always)
+    return (
+        *halves,
+        TwoChoices(matching.l).theorem(),
+        _each_sample_is_contributed_once(k.part("samples")),
+    )
 
 
 def _each_sample_is_contributed_once(k: Kernel) -> Theorem:

@@ -182,11 +182,21 @@ class Symbols(NormSymbols):
             Implies(Not(self.gone(b, 0)), first == self.begun(*states, first)),
         )
         self.same_function = self._computed_alike()
+        self.runs = k.suppose(
+            "devices_run_the_lines",
+            [t, b, d, j],
+            Implies(Not(self.gone(b, t + 1)), self.has(t + 1, b, d)[j] == self.ran(self.content)),
+        )
+
+    @property
+    def content(self) -> Content:
+        """What devices have before a line, and what they compute in it."""
+        t, d, j = self.t, self.d, self.j
         update = d, *self.read_by_update(t, d)
-        content = Content(
+        return Content(
             lambda b, e: self.has(t, b, e)[j],
             self.everyone(t, self.source(t), d, j, self.mesh.size(t)),
-            self.junk(t, b, d, j),
+            self.junk(t, self.b, d, j),
             self.factor(t),
             self.computed_gradient(t, d)[j],
             self.next_weight_on(*update),
@@ -194,11 +204,6 @@ class Symbols(NormSymbols):
             ZERO,
             self.computed_norm(t, d),
             self.tokens(self.step(t), self.micro(t), d),
-        )
-        self.runs = k.suppose(
-            "devices_run_the_lines",
-            [t, b, d, j],
-            Implies(Not(self.gone(b, t + 1)), self.has(t + 1, b, d)[j] == self.ran(content)),
         )
 
     def _computed_alike(self) -> tuple[Theorem, Theorem, Theorem]:

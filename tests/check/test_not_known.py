@@ -6,7 +6,7 @@ from psem_model.check.schedules import FIRST_COPY, check_schedule
 from psem_model.check.words import reason
 from psem_model.reading.schedules import dumps, loads
 from spec.checking.verdict import check
-from spec.meaning.reference import first_divergence
+from spec.meaning.reference import first_divergence, primes
 from spec.models.states import POLICIES
 from tests.support.crosscheck import agree_on_the_verdict
 
@@ -316,3 +316,30 @@ def test_the_norm_of_what_rests_as_slices_is_that_of_the_devices_own():
     ).replace("[rest]", "[training]\nclip = true\n[rest]")
     for devices in (1, 2, 3):
         assert agree_on_the_verdict(loads(clipped, ""), {"dp": devices}, 2)
+
+
+OFF_ITSELF = """
+  { op = "keep", source = "fresh gradients", into = "tied gradients" },
+  { op = "keep", source = "tied gradients", into = "fresh gradients" },
+  { op = "scale", source = "fresh gradients", by = "-1" },
+  { op = "accumulate", source = "fresh gradients", into = "gradients" },
+  TAKEN
+  { op = "release", source = "fresh gradients" },
+  { op = "release", source = "tied gradients" },
+"""
+TAKEN = '{ op = "accumulate", source = "tied gradients", into = "gradients" },'
+
+
+@pytest.mark.parametrize(("taken", "matches"), [(TAKEN, True), ("", False)])
+def test_what_is_not_known_and_taken_off_from_itself_is_rejected_though_it_does_no_harm(taken, matches):
+    """T4: what is not known may cancel; the checker lets it never."""
+    last = f"{ALL_REDUCE}\n{OFF_ITSELF.replace('TAKEN', taken)}\n{UPDATE}"
+    added = f'{TAKEN} {{ op = "release", source = "tied gradients" }},'
+    text = WHOLE.replace("REST", "[training]\ntied = true").replace("EACH", added)
+    schedule = loads(text.replace("LAST", last), "off.toml")
+
+    def any_numbers(what, *index):
+        return 5 + sum(map(hash, index)) % 97 if what == "unknown" else primes(what, *index)
+
+    assert check(schedule, {"dp": 2}).rule == "whole"
+    assert (first_divergence(schedule, {"dp": 2}, data=any_numbers) is None) is matches
