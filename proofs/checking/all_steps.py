@@ -16,12 +16,16 @@ from proofs.checking.steps_alike import StepsAlike
 from proofs.checking.symbols import (
     BACKWARD,
     CONTRIBUTION,
+    INT,
     MOMENT,
     NORM,
+    ROW,
+    STARTS,
     TOKENS,
     UPDATE,
     WEIGHT,
     ZERO,
+    Element,
     cases,
 )
 from proofs.checking.two_choices import TwoChoices
@@ -183,27 +187,60 @@ class AllSteps(StepsAlike):
         )
 
     # ------------------------------------------------------------ the two conditions of E1
+    def _current(self, kept: Theorem) -> tuple[Any, Theorem]:
+        """What the run itself has before each step: the weights of a copy, each on a device that keeps
+        it. Before the first step it has those that devices begin with. They are the single device's.
+        """
+        l, k, u, j = self.l, self.k, self.l.u, self.l.j
+        copy = k.fixed("copy", INT)
+        owner = k.function("keeper", Element, INT)
+        whole, slices = (l.kept(copy) == STARTS[name] for name in ("Weights", "Weight_slices"))
+        holds = Or(whole, And(slices, l.mesh.holds(copy, owner(j), j)))
+        owned = k.suppose(
+            "every_weight_has_a_device_that_keeps_it",
+            [j],
+            And(owner(j) >= 0, owner(j) < l.n, holds),
+        )
+        current = k.function("current", INT, ROW)
+        before = l.has(l.ends(u - 1), copy, owner(j))[j]
+        own = k.suppose(
+            "current_is_what_its_keepers_have",
+            [u, j],
+            current(u)[j] == If(u == 0, l.theta(0)[j], before),
+        )
+        ended = [l.ends(u - 1) >= 0, l.ends(u - 1) <= l.last]
+        right = k.prove(
+            "a_current_weight_is_the_single_devices",
+            current(u)[j] == l.theta(u)[j],
+            [u >= 0, u <= l.last, Implies(u > 0, And(*ended))],
+            [own, owned, kept.at(b=copy, d=owner(j), u=u - 1)],
+        )
+        return current, k.extend("current_weights_are_the_single_devices", right, j)
+
     def conditions(self, always: Theorem, kept: Theorem) -> tuple[Theorem, ...]:
-        """Where forms compare equal a run has gradient integrity and state consistency."""
+        """Where forms compare equal a run has gradient integrity and state consistency, as E1 has them:
+        of its own current weights.
+        """
         l, k, t, b, d, j, u = self.l, self.k, self.l.t, self.l.b, self.l.d, self.l.j, self.l.u
-        update, now = [*self.line, l.kind(t) == UPDATE], l.step(t)
-        applied, whole = l.has(t, l.third(t), d)[j], l.single_gradient(now, j)
-        backward = [*self.line, l.kind(t) == BACKWARD]
+        current, right = self._current(kept)
+        now, own = l.step(t), right.at(u=l.step(t))
+        line = [*self.line, own.given[-1], *self.on_a_device]
+        applied, whole = l.has(t, l.third(t), d)[j], l.whole_gradient(current(now), now)[j]
         integrity = k.prove(
             "updates_have_gradient_integrity",
             implied(conditions.gradient_integrity(l.is_met(t, d, j), applied, whole)),
-            [*update, *self.on_a_device],
-            [self.read_by_update[CONTRIBUTION], always.at(b=l.third(t))],
+            [*line, l.kind(t) == UPDATE],
+            [self.read_by_update[CONTRIBUTION], always.at(b=l.third(t)), own, l.numbered],
         )
         places = l.source(t), l.second(t)
         fresh = [
-            conditions.freshness(l.is_right(t, d), l.has(t, each, d), l.theta(now)) for each in places
+            conditions.freshness(l.is_right(t, d), l.has(t, each, d), current(now)) for each in places
         ]
         fresh_reads = k.prove(
             "backwards_read_current_weights",
             And(*map(implied, fresh)),
-            [*backward, *self.on_a_device],
-            [*self.read_by_backward, *(always.at(b=each) for each in places)],
+            [*line, l.kind(t) == BACKWARD],
+            [*self.read_by_backward, *(always.at(b=each) for each in places), own, l.numbered],
         )
         *step, stored = kept.given
         has, there = l.has(l.ends(u), b, d)[j], (d, l.i)
@@ -214,7 +251,7 @@ class AllSteps(StepsAlike):
             [*step, *(substitute(each, there) for each in self.on_a_device)],
             [kept, kept.at(d=l.i)],
         )
-        return integrity, fresh_reads, agreement
+        return right, integrity, fresh_reads, agreement
 
 
 @claim("T4")
