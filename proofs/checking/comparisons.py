@@ -120,6 +120,11 @@ class Comparisons(FormNeeds):
         equal = self.as_needed(t, b, odd, on["f"], on["p"], on["q"], state, u)
         return [self.contributor == If(l.is_state(odd), zero, one), Not(equal)]
 
+    def who_shows(self, t: Any, b: Any, state: Any, u: Any, d: Any) -> list[Theorem]:
+        """Where a form compares unequal on device d, somebody shows it."""
+        at = {"s": self.odd, "i": IntVal(0), "wanted": self.wanted_of(self.odd, state, u)}
+        return [self.somebody_shows.at(t=t, b=b, d=d, is_known=TRUE, **at), *self.l.some]
+
     def unequal_forms(self, always: Theorem) -> tuple[Theorem, ...]:
         """Forms that compare unequal are of other values, in some run."""
         l, k, t, b, d, j, u = self.l, self.k, self.l.t, self.l.b, self.l.d, self.l.j, self.l.u
@@ -132,7 +137,6 @@ class Comparisons(FormNeeds):
             strict=True,
         ):
             state = self.needed(what, u)
-            wanted = self.wanted_of(odd, state, u)
             found.append(
                 k.prove(
                     f"forms_of_{name}_that_compare_unequal_differ",
@@ -142,9 +146,8 @@ class Comparisons(FormNeeds):
                         differs,
                         self.compared(t, b, state, u).at(s=odd, i=self.contributor),
                         l.amount_is.at(s=odd, i=self.contributor),
-                        self.somebody_shows.at(is_known=TRUE, s=odd, i=zero, wanted=wanted),
+                        *self.who_shows(t, b, state, u, d),
                         self.alike_are.at(i=zero),
-                        *l.some,
                     ],
                 )
             )

@@ -187,6 +187,10 @@ class Exactness(FirstUnequal):
         equal = self.compares(t, b, state, u)
         return [Not(substitute(equal, (l.s, self.odd), (l.i, self.contributor)))]
 
+    def who_shows(self, t: Any, b: Any, state: Any, u: Any, d: Any) -> list[Theorem]:
+        """Where something compares unequal on device d, of whose value it does."""
+        return [self.compared(t, b, state, u).at(s=self.odd, i=self.contributor, d=d)]
+
     def unequal(self, always: Theorem) -> tuple[Theorem, ...]:
         """What compares unequal first, of what is known, is another value."""
         l, k, t, b, s, d, i, j = self.l, self.k, *self.variables()

@@ -169,12 +169,13 @@ class WrongViews(Exactness):
             [
                 *(t >= 0, t <= l.last, *self.on_a_device, self.knows(t, b)),
                 *(*self._read_stale, *self._there, *self._reads_unequal()),
-                *(Not(self.is_wrong(odd)), odd >= 0, odd < l.bound, *self.alone),
+                *(Not(self.is_wrong(odd)), odd >= 0, odd < l.bound),
                 *(Not(self.mixed(t, b, d, j)), used != 0),
                 l.amount(t, b, odd, d, self.contributor, j) == of_step,
             ],
             [
                 differ[0].at(t=line, b=self.view, d=self.reader, u=now),
+                *self.who_shows(line, self.view, l.state(WEIGHT, now), now, self.reader),
                 *(self._stands_for_both(), self.fine, always, l.numbered.at(t=line)),
                 product.at(multiple=used, multiplied=self.view_off),
                 self.whole(CONTRIBUTION)[1].at(u=now),
