@@ -22,7 +22,7 @@ from psem_model.simulator.run import Trial
 from psem_model.simulator.slices import Grid, Slices, cut
 from psem_model.simulator.stages import NOT_KEPT, Kept, Stage
 from psem_model.simulator.tables import OUTSIDE, Key, Tables
-from psem_model.simulator.transformer import SingleDevice
+from psem_model.simulator.transformer import SingleTransformer
 from spec.language.programs import Program
 from spec.meaning.match import Copies, Place
 from spec.models.states import BytePolicy
@@ -49,6 +49,8 @@ class DistributedTransformer(Trial):
     Raises ValueError where slices do not meet, where weights have no placing or several, and for
     schedules of more than weights.
     """
+
+    single: SingleTransformer
 
     def __init__(
         self,
@@ -86,7 +88,8 @@ class DistributedTransformer(Trial):
             run.unpadded, run.fills = rests.unpadded, rests.fills
         self.ends = Ends(self.placed, (axis, pipe.stages), mesh, numbers)
         clips = any(placed.placing.schedule.training.clip for placed in self.placed)
-        self.single = SingleDevice(self.tables, policy.k > 0, clips)
+        micro_batches = int(pipe.micro_batches)
+        self.single = SingleTransformer(self.tables, micro_batches, policy.k > 0, clips)
         for stage, keys in zip(self.stages, weights, strict=True):
             stage.placed = [p for p in self.placed if stage.number in p.placing.stages]
             for key in keys:
@@ -128,7 +131,7 @@ class DistributedTransformer(Trial):
         return Placed(placing, weights[placing.stages[0]], mesh, *sizes)
 
     # ------------------------------------------------------------------------ a step
-    def train(self) -> None:
+    def work(self) -> Iterator[Work]:
         """One step.
 
         All micro-batches forward and backward, each stage in its order; then what schedules do after
@@ -141,13 +144,12 @@ class DistributedTransformer(Trial):
         waits = self.placed if self.stages[0].rests.waits_whole else []
         for placed in waits:
             placed.take_whole()
-        self._forward_and_backward()
+        yield from self._forward_and_backward()
         self.ends.finish(self.steps)
         for placed in waits:
             placed.leave_slices()
-        self.single.step(self.pipe.micro_batches)
 
-    def _forward_and_backward(self) -> None:
+    def _forward_and_backward(self) -> Iterator[Work]:
         """Forward and backward of all micro-batches."""
         inbox: dict[tuple[int, Work], Slices] = {}
         micro_batches = int(self.pipe.micro_batches)
@@ -162,7 +164,7 @@ class DistributedTransformer(Trial):
                 raise ValueError(f"every stage waits: {now}")
             for k, work in ready:
                 self._do(k, work, inbox)
-                self.told()
+                yield work
                 now[k] = next(left[k], None)
         for stage in self.stages:
             stage.keep_step(-micro_batches)
@@ -222,7 +224,7 @@ class DistributedTransformer(Trial):
         """What rests, and losses, beside the single device's."""
         for placed in self.placed:
             yield from placed.beside(self.single.weights, self.single.moments, self.steps - 1)
-        losses, last = self.single.losses[-1], len(self.stages) - 1
+        losses, last = self.single.losses, len(self.stages) - 1
         for m, loss in self.stages[-1].losses.items():
             single = cut(losses[m], loss.indices, loss.where).array
             largest = max(np.abs(table).max() for table in losses)

@@ -15,7 +15,7 @@ from psem_model.simulator.models import Data, Model, Polynomial
 from psem_model.simulator.network import Network, OpKey
 from psem_model.simulator.operations import Executor, redraw
 from psem_model.simulator.passes import passes
-from psem_model.simulator.single import Single, beside
+from psem_model.simulator.single import Single, SingleOpaque, beside
 from psem_model.simulator.store import Meter
 from spec.language.schedule import Schedule
 from spec.meaning.match import Copies, Divergence, first_difference
@@ -23,11 +23,13 @@ from spec.models.states import MIXED_ADAM, BytePolicy, State
 
 
 class Trial(ABC):
-    """Devices and a single device, step by step.
+    """Devices beside a single device, step by step.
 
     `divergence`: the first, if what they keep differs after a step. `told`: called when some work of
     the devices is done.
     """
+
+    single: Single
 
     def __init__(self, numbers: Arithmetic) -> None:
         self.numbers, self.steps = numbers, 0
@@ -36,13 +38,15 @@ class Trial(ABC):
 
     def step(self) -> None:
         """One step of the devices, of which what is sent is counted, and of the single device."""
-        self.train()
+        for _ in self.work():
+            self.told()
+        self.single.step(self.steps)
         self.steps += 1
         self.divergence = self.divergence or first_difference(self.beside(), self.numbers.unequal)
 
     @abstractmethod
-    def train(self) -> None:
-        """The step, of both."""
+    def work(self) -> Iterator[object]:
+        """The devices' step, a work at a time."""
 
     @abstractmethod
     def beside(self) -> Iterator[Copies]:
@@ -55,6 +59,8 @@ class Scheduled(Trial):
     `every`: the data of each run of it. Several differ in what is not known: what they differ in is
     drawn anew after each operation. `begin`: the devices' first weights from the single device's.
     """
+
+    single: SingleOpaque
 
     def __init__(
         self,
@@ -75,16 +81,15 @@ class Scheduled(Trial):
         self.runs = [Executor(schedule, micro_steps, layouts, model, each, policy) for each in every]
         for run in self.runs:
             run.store.start(weights if begin is None else [begin(row) for row in weights], moments)
-        self.single = Single(schedule.training, model, data, weights, moments, micro_steps)
+        self.single = SingleOpaque(schedule.training, model, data, weights, moments, micro_steps)
 
-    def train(self) -> None:
+    def work(self) -> Iterator[object]:
         for run in self.runs:
             run.network.clear()
         for work in self.passes:
             for _ in zip(*(run.one_by_one(work, self.steps) for run in self.runs), strict=True):
                 redraw(self.runs)
-            self.told()
-        self.single.step(self.steps)
+            yield work
 
     def beside(self) -> Iterator[Copies]:
         for run in self.runs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -20,8 +21,8 @@ Rows = Sequence[Array]  # of each unit (1 or devices, elements)
 Index = tuple[int, int]  # a device's number, and an element's
 
 
-class Trained:
-    """Weights on one device, by their keys, and the optimizer's moments of each (how many, ...).
+class Single(ABC):
+    """One device that has all samples: weights by their keys, and moments of each (how many, ...).
 
     `clips`: gradients are scaled down alike, by the norm of all.
     """
@@ -31,8 +32,13 @@ class Trained:
         self.weights: dict[Any, Array] = {}
         self.moments: dict[Any, Array] = {}
 
-    def update(self, gradients: Mapping[Any, Array], step: int) -> None:
-        """The next weights and moments."""
+    @abstractmethod
+    def gradients(self, step: int) -> Mapping[Any, Array]:
+        """Those of the batch's loss, before they are clipped."""
+
+    def step(self, step: int) -> None:
+        """One step on the whole batch: the next weights and moments."""
+        gradients = self.gradients(step)
         gradients = self._clipped(gradients) if self.clips else gradients
         for key, gradient in gradients.items():
             moved = self.arithmetic.next(self.weights[key], self.moments[key], gradient, step)
@@ -45,8 +51,8 @@ class Trained:
         return {key: of.mul(gradient, factor) for key, gradient in gradients.items()}
 
 
-class Single(Trained):
-    """One device that has all samples. Of each unit weights (1, elements), and moments."""
+class SingleOpaque(Single):
+    """It trains the units of an opaque model. Of each, weights (1, elements) and moments."""
 
     def __init__(
         self,
@@ -64,14 +70,14 @@ class Single(Trained):
         self.moments = {unit: rows.copy() for unit, rows in enumerate(moments)}
         self.statistics = data.arithmetic.zeros((STATISTICS,))
 
-    def step(self, step: int) -> None:
-        """One step on the whole batch."""
+    def gradients(self, step: int) -> Mapping[int, Array]:
+        """Those of each unit; the statistics move, too."""
         self._move_statistics(step)
         gradients = self.model.whole([*self.weights.values()], step)
         factor = self._share(step)
         if factor is not None:
             gradients = [self.arithmetic.mul(g, factor) for g in gradients]
-        self.update(dict(enumerate(gradients)), step)
+        return dict(enumerate(gradients))
 
     def _move_statistics(self, step: int) -> None:
         arithmetic = self.arithmetic
@@ -139,7 +145,7 @@ def _of_slice(layout: Layout, held: Slice, row: Array) -> tuple[Array, Array]:
     return elements, np.take_along_axis(every, elements, 1)
 
 
-def beside(run: Executor, single: Single, step: int) -> Iterator[Copies]:
+def beside(run: Executor, single: SingleOpaque, step: int) -> Iterator[Copies]:
     """All that a schedule's run keeps, but for working copies; of the weights at least one copy."""
 
     def place(i: Index) -> Place:

@@ -11,23 +11,25 @@ from functools import reduce
 import numpy as np
 
 from psem_model.simulator.arithmetic import Array
-from psem_model.simulator.single import Trained
+from psem_model.simulator.single import Single
 from psem_model.simulator.tables import OUTSIDE, Key, Moment, Tables
 from psem_model.simulator.tape import Node, Tape
 from spec.models.transformer import DENSE, STRAIGHT, LayerKind
 
 
-class SingleDevice(Trained):
-    """Trains all of a model on whole samples. `stateful`: its optimizer keeps moments.
+class SingleTransformer(Single):
+    """It trains a transformer. `stateful`: its optimizer keeps moments.
 
     Its weights are those that its forward reads: each is made when it is first read.
-    `losses`: of each step, (micro-batches, samples, positions). `gradients`: of the last one.
+    `losses`: of each micro-batch of the last step (samples, positions).
     """
 
-    def __init__(self, tables: Tables, stateful: bool = True, clips: bool = False) -> None:
+    def __init__(
+        self, tables: Tables, micro_batches: int, stateful: bool = True, clips: bool = False
+    ) -> None:
         super().__init__(tables.numbers, clips)
-        self.tables, self.kept = tables, tables.numbers.moments if stateful else 0
-        self.gradients: dict[Key, Array] = {}
+        self.tables, self.micro_batches = tables, micro_batches
+        self.kept = tables.numbers.moments if stateful else 0
         self.losses: list[Array] = []
 
     def weight(self, key: Key, indices: str) -> Array:
@@ -38,31 +40,26 @@ class SingleDevice(Trained):
             self.moments[key] = self.arithmetic.zeros((self.kept, *first.shape))
         return self.weights[key]
 
-    def forward(self, micro_batch: int) -> Forward:
-        """The way of the next step's micro-batch through the model."""
-        return Forward(self, Moment(len(self.losses), micro_batch))
-
-    def step(self, micro_batches: int) -> None:
-        """One step, on the summed loss of all tokens of its micro-batches."""
-        step, losses, numbers = len(self.losses), [], self.arithmetic
-        self.gradients = {}
-        for micro_batch in range(micro_batches):
-            work = self.forward(micro_batch)
+    def gradients(self, step: int) -> dict[Key, Array]:
+        """Those of the summed loss of all tokens of its micro-batches."""
+        numbers, found = self.arithmetic, dict[Key, Array]()
+        self.losses = []
+        for micro_batch in range(self.micro_batches):
+            work = Forward(self, Moment(step, micro_batch))
             loss = work.loss()
-            losses.append(loss.value)
+            self.losses.append(loss.value)
             work.tape.backward(loss, numbers.count(np.ones(loss.value.shape, np.int64)))
             for key, node in work.leaves.items():
-                had, found = self.gradients.get(key), node.gradient
-                if found is not None:
-                    self.gradients[key] = found if had is None else numbers.add(had, found)
-        self.losses.append(np.stack(losses))
-        self.update(self.gradients, step)
+                if node.gradient is not None:
+                    had = found.get(key)
+                    found[key] = node.gradient if had is None else numbers.add(had, node.gradient)
+        return found
 
 
 class Forward:
     """One micro-batch's way through the model; `leaves`: the weights that it reads."""
 
-    def __init__(self, device: SingleDevice, moment: Moment) -> None:
+    def __init__(self, device: SingleTransformer, moment: Moment) -> None:
         self.device, self.moment = device, moment
         self.tables, self.model = device.tables, device.tables.model
         self.tape = Tape(self.tables.numbers)

@@ -19,7 +19,7 @@ from psem_model.simulator.routes import to_slots, to_tokens
 from psem_model.simulator.slices import Grid, Slices, cut
 from psem_model.simulator.tables import Moment, Tables, route
 from psem_model.simulator.tape import Node, Tape
-from psem_model.simulator.transformer import SingleDevice
+from psem_model.simulator.transformer import Forward, SingleTransformer
 from spec.checking.programs import check_program
 from spec.derivation.distribute import distribute
 from spec.devices.layouts import PARTIAL, WHOLE, LayoutError, along
@@ -150,8 +150,8 @@ def test_sums_of_products_of_residues_are_those_of_whole_numbers():
 # ---------------------------------------------------------------------------- one device
 def single_device(model, numbers):
     """A device that has made all its weights."""
-    single = SingleDevice(Tables(numbers, model, 2, 3))
-    single.forward(0).loss()
+    single = SingleTransformer(Tables(numbers, model, 2, 3), 2)
+    Forward(single, Moment(0, 0)).loss()
     return single
 
 
@@ -169,15 +169,15 @@ def test_a_single_devices_gradients_are_the_derivatives_of_its_loss(model, kind,
     def loss(by):
         other = single_device(model, numbers)
         other.weights = {k: numbers.reduce(w + by * directions[k]) for k, w in start.items()}
-        other.step(2)
-        return numbers.total(other.losses[0], (0, 1, 2))
+        other.gradients(0)
+        return numbers.total(np.stack(other.losses), (0, 1, 2))
 
     change = rise(
         numbers, lambda by: loss(by[0]), np.zeros(1, numbers.dtype), np.ones(1, numbers.dtype)
     )
-    single.step(2)
-    assert single.gradients.keys() == start.keys()
-    terms = [numbers.mul(single.gradients[k], directions[k]).sum() for k in start]
+    gradients = single.gradients(0)
+    assert gradients.keys() == start.keys()
+    terms = [numbers.mul(gradients[k], directions[k]).sum() for k in start]
     agree(numbers, np.array(sum(terms)), change)
 
 

@@ -11,7 +11,7 @@ from psem_model.simulator import Floating, Mlp, simulate
 from psem_model.simulator.arithmetic import PRIME, Arithmetic, Modular
 from psem_model.simulator.layout import Cluster
 from psem_model.simulator.models import Data, Polynomial
-from psem_model.simulator.single import Single
+from psem_model.simulator.single import SingleOpaque
 from spec.derivation.derive import derive
 from spec.language.schedule import Span
 from spec.models.training import PLAIN, Loss, Training
@@ -86,7 +86,7 @@ def test_a_single_device_in_residues_is_the_one_in_fractions_modulo_the_prime(tr
         model.start(data, lengths, 2, training.tied)
         weights = [data.random("weights", (1, n), u) for u, n in enumerate(lengths)]
         moments = [data.moments(u, n, True) for u, n in enumerate(lengths)]
-        single = Single(training, model, data, weights, moments, 2)
+        single = SingleOpaque(training, model, data, weights, moments, 2)
         single.step(0)
         single.step(1)
         found.append(
