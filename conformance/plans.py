@@ -32,7 +32,7 @@ from spec.numbers.arithmetic import Number
 from spec.pipelines.pipeline import Order, Pipeline
 from spec.plans.compose import Product
 from spec.plans.modes import O, R
-from spec.plans.placement import place
+from spec.plans.placement import place_states
 
 PRODUCTS = {
     "ddp": "dp",
@@ -84,7 +84,7 @@ def product_of(case: Case) -> Product:
         modes[State.GRADIENTS] = dict.fromkeys(factor.axes, R)
     for state in MODEL_STATES if case.offload else ():
         modes[state][HOST] = O
-    states = place(factor.axes, modes, hold=case.reshard is False)
+    states = place_states(factor.axes, modes, hold=case.reshard is False)
     return Product((replace(factor, states=states),))
 
 

@@ -16,7 +16,7 @@ from spec.language.schedule import MICRO_STEPS, Buffer, Kind, Monomial, Op, Rest
 from spec.models.states import State
 from spec.models.training import Loss
 from spec.plans.modes import R, S
-from spec.plans.placement import BATCH, on_batch, place
+from spec.plans.placement import BATCH, on_batch, place_states
 from spec.plans.strategies import STRATEGIES
 
 FRESH, GRADIENTS, VIEW, NORM = Buffer.FRESH, Buffer.GRADIENTS, Buffer.VIEW, Buffer.NORM
@@ -133,7 +133,7 @@ def _of_others() -> Iterator[tuple[str, Schedule]]:
 
 def _replicated(axes: Axes) -> Schedule:
     """Data parallelism along several axes."""
-    return derive(place(axes, {state: dict.fromkeys(axes, mode) for state, mode in DP.items()}))
+    return derive(place_states(axes, {state: dict.fromkeys(axes, mode) for state, mode in DP.items()}))
 
 
 def _of_sizes() -> Iterator[tuple[str, Schedule]]:

@@ -13,7 +13,7 @@ from spec.language.schedule import MICRO_STEPS, Buffer, Kind, Monomial, Op, Sche
 from spec.models.states import State
 from spec.models.training import Loss, Statistics
 from spec.plans.modes import M
-from spec.plans.placement import BATCH, Placement, place
+from spec.plans.placement import BATCH, Placement, place_states
 from spec.plans.strategies import STRATEGIES
 
 
@@ -59,7 +59,7 @@ def accepted_schedules() -> tuple[Accepted, ...]:
 def along(axes: Axes) -> Placement:
     """ZeRO-3 along several axes."""
     zero3 = STRATEGIES["zero3"]
-    return place(axes, {s: dict.fromkeys(axes, zero3.mode(s, BATCH) or M) for s in State})
+    return place_states(axes, {s: dict.fromkeys(axes, zero3.mode(s, BATCH) or M) for s in State})
 
 
 def _of_the_next(schedule: Schedule) -> Schedule:

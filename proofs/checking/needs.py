@@ -29,7 +29,7 @@ from proofs.checking.lines import NOW, OWNER, STARTS, Computation
 from proofs.checking.symbols import FIRSTS
 from proofs.trusted.terms import KernelError
 from spec.checking.forms import Forms, Need, Rejected
-from spec.checking.symbols import Position, Symbol
+from spec.checking.symbols import Offsets, Symbol
 from spec.checking.verdict import require_agreed
 from spec.devices.operators import KEEP, SUM, add, scale
 from spec.language.schedule import Buffer, Kind, Op, Phase, Rest, Schedule
@@ -57,16 +57,16 @@ class Recorder(Forms):
         mesh = {axis: any_size(axis) for axis in AXES}
         roots = dict(zip(AXES, firsts, strict=True))
         super().__init__(schedule, mesh, 2, MIXED_ADAM, None, roots, True)
-        self.compared: list[tuple[Position, Need]] = []
+        self.compared: list[tuple[Offsets, Need]] = []
 
     def unmet(self, *needs: Need) -> list[tuple[Need, Any]]:
         return [(need, add(need.has, scale(need.needs, -1))) for need in needs]
 
-    def reason(self, position: Position, unmet: Any) -> Rejected | None:
+    def reason(self, position: Offsets, unmet: Any) -> Rejected | None:
         self.compared += [(position, need) for need, _ in unmet]
         return None
 
-    def require(self, name: str, at: Sequence[Position], reads: Sequence[tuple[Any, Any]]) -> None:
+    def require(self, name: str, at: Sequence[Offsets], reads: Sequence[tuple[Any, Any]]) -> None:
         """That each value is compared at each of these places with what it needs."""
         compared = [(position, need.has, need.needs) for position, need in self.compared]
         expected = [(position, has, needs) for position in at for has, needs in reads]
@@ -185,7 +185,7 @@ def _require_norm(
         raise KernelError(f"a norm of slices along {cut}, summed over {summed}, is judged otherwise")
 
 
-def _require_count(wrong: set[Position], firsts: tuple[int, ...], count: Form) -> None:
+def _require_count(wrong: set[Offsets], firsts: tuple[int, ...], count: Form) -> None:
     """That an update, which clips too, is wrong at these places by a count, or at none."""
     checker, total = forms(firsts, DIVIDED), Buffer.TOTAL_TOKENS
     store: Store = {(total, CONTENT): (False, count)}
@@ -205,7 +205,7 @@ def _clip(of: Buffer, cut: tuple[str, ...], summed: tuple[str, ...]) -> list[Op]
     ]
 
 
-def _wrong(checker: Forms, schedule: Schedule, store: Store, ops: Sequence[Op]) -> set[Position]:
+def _wrong(checker: Forms, schedule: Schedule, store: Store, ops: Sequence[Op]) -> set[Offsets]:
     """The places where what is applied, after some operations, is not what is needed."""
     for op in ops:
         execute(op, schedule, checker, store, 0)

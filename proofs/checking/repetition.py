@@ -13,7 +13,7 @@ from typing import Any
 from proofs.trusted.terms import KernelError
 from spec.checking.forms import Forms
 from spec.checking.micro_steps import LONGEST, repeated
-from spec.checking.symbols import Multiplier, Norm, Symbol
+from spec.checking.symbols import Multiplier, SquareNorm, Symbol
 from spec.checking.verdict import differ, relative
 from spec.devices.operators import KEEP, SUM, NormalForm, add
 from spec.language.schedule import Buffer, Schedule
@@ -62,7 +62,7 @@ def _terms(step: int) -> Iterator[tuple[Symbol, Any]]:
         number = (((Symbol("tokens", step), word), 1),)
         yield symbol, word
         yield symbol._replace(factors=(Multiplier("over", number),)), word
-        yield Symbol("norm", step, 0, Norm((((symbol, word), 1),), (True,), (0,))), word
+        yield Symbol("norm", step, 0, SquareNorm((((symbol, word), 1),), (True,), (0,))), word
 
 
 def _later(store: Store) -> Store:

@@ -21,7 +21,7 @@ from spec.costs.memory import (
     Sizes,
     held,
     ledger,
-    moments,
+    live_results,
     total_resting,
     transient,
 )
@@ -251,7 +251,7 @@ def _ledger_balances(k: Kernel) -> Theorem:
     claims: dict[Any, None] = {}
     for schedule in dict.fromkeys(_without_activations(derive(p)) for p in placed):
         entries = ledger(schedule, rest, room_of)
-        for entry, moment in zip(entries[:-1], moments(schedule), strict=True):
+        for entry, moment in zip(entries[:-1], live_results(schedule), strict=True):
             claims[entry == rest + held(moment, room_of)] = None
         claims[entries[-1] == rest] = None
     return k.prove("balances_are_resting_and_held", And(*claims))
@@ -296,7 +296,7 @@ def _largest_are_what_lives(k: Kernel) -> tuple[Theorem, ...]:
 def _held_and_alive(schedule: Schedule) -> tuple[list[tuple[Op, ...]], list[tuple[Op, ...]]]:
     """While each operation runs, what is held, but activations; and what of it lives."""
     largest, needed = [], []
-    for moment, alive in zip(moments(schedule), lives(schedule), strict=True):
+    for moment, alive in zip(live_results(schedule), lives(schedule), strict=True):
         counted = tuple(op for op in moment if op.state is not State.ACTIVATIONS)
         if not alive <= {op.target for op in counted}:
             raise KernelError("a buffer lives that is not held")

@@ -12,8 +12,8 @@ from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.terms import Not
 from spec.checking.steps import check_orders
 from spec.derivation.distribute import FROM_SLICES, distribute
-from spec.derivation.nesting import Orders, orders
-from spec.devices.hierarchy import number
+from spec.derivation.nesting import AxisOrders, axis_orders
+from spec.devices.hierarchy import device_number
 from spec.devices.layouts import LayoutError, Lies
 from spec.devices.mesh import Axes, first_element
 from spec.language.moves import Move
@@ -46,7 +46,7 @@ def slices_are_chunks_along_the_inner_axis(k: Kernel) -> tuple[Theorem, ...]:
 
     def element(outer: Any, inner: Any, x: Any) -> Any:
         """That which is at place x of a device's slice."""
-        return first_element(number(inner, outer, m), c) + x
+        return first_element(device_number(inner, outer, m), c) + x
 
     side_by_side = first_element(inner, c) + x
     joined = k.prove(
@@ -69,7 +69,7 @@ def _require_orders(names: tuple[str, str]) -> bool:
     axes = tuple(replace(MODEL_AXES[name], name=f"{name}_{i}") for i, name in enumerate(names))
     devices = tuple(axis.name for axis in axes)
     programs = tuple(distribute(part, axes, FROM_SLICES) for part in parts(MODEL))
-    derived = orders(programs)
+    derived = axis_orders(programs)
     others = [derived | {index: order[::-1]} for index, order in derived.items()]
     wrong = [found for found in others if not _leave_chunks(programs, found, devices)]
     for found in (derived, *others):
@@ -83,7 +83,7 @@ def _require_orders(names: tuple[str, str]) -> bool:
     return bool(wrong)
 
 
-def _leave_chunks(programs: Sequence[Program], found: Orders, devices: Axes) -> bool:
+def _leave_chunks(programs: Sequence[Program], found: AxisOrders, devices: Axes) -> bool:
     """Whether all moves but those in turns leave each device its chunk of every index."""
     places = [dict(zip(devices, place, strict=True)) for place in product(*map(range, SIZES))]
     return all(
@@ -95,7 +95,7 @@ def _leave_chunks(programs: Sequence[Program], found: Orders, devices: Axes) -> 
     )
 
 
-def _leaves_chunks(move: Move, program: Program, found: Orders, place: dict[str, int]) -> bool:
+def _leaves_chunks(move: Move, program: Program, found: AxisOrders, place: dict[str, int]) -> bool:
     """Whether it does on the device at a place: buffers are put side by side, or cut."""
     before, after = (program.lies[value] for value in (move.value, move.makes))
     axis, right = move.axis, True
@@ -109,7 +109,7 @@ def _leaves_chunks(move: Move, program: Program, found: Orders, place: dict[str,
     return right
 
 
-def _chunk(lies: Lies, index: str, found: Orders, place: dict[str, int]) -> range:
+def _chunk(lies: Lies, index: str, found: AxisOrders, place: dict[str, int]) -> range:
     """The positions of an index that a device has: the outer axis's chunk, and of that the inner's."""
     sizes, chunk = dict(zip(place, SIZES, strict=True)), POSITIONS
     for axis in found[index]:

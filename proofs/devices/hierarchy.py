@@ -21,7 +21,7 @@ from spec.devices.hierarchy import (
     OUTER,
     OUTER_FIRST,
     Stages,
-    number,
+    device_number,
     volumes,
 )
 from spec.devices.mesh import first_element, shard_contains
@@ -47,7 +47,7 @@ class _Levels:
 
     def value(self, device: Mapping[str, Any]) -> Any:
         """The value of the device at these coordinates."""
-        return self.at(number(device[INNER], device[OUTER], self.n))
+        return self.at(device_number(device[INNER], device[OUTER], self.n))
 
     def after(self, stages: Stages) -> Any:
         """What a device has after some stages: the specification's definitions."""
@@ -89,15 +89,15 @@ class _Levels:
         within = k.induct(
             "a_group_is_a_run_of_numbers",
             j,
-            self.flat(number(j, i, n)) == self.flat(number(0, i, n)) + by_row(i, j),
+            self.flat(device_number(j, i, n)) == self.flat(device_number(0, i, n)) + by_row(i, j),
             given=[i >= 0],
             base=[by_row.start],
-            step=[self.flat.next.at(d=number(j, i, n)), by_row.next, self.sizes],
+            step=[self.flat.next.at(d=device_number(j, i, n)), by_row.next, self.sizes],
         )
         groups = k.induct(
             "groups_follow_one_another",
             i,
-            self.flat(number(0, i, n)) == rows(n, i),
+            self.flat(device_number(0, i, n)) == rows(n, i),
             base=[self.flat.start, rows.start.at(j=n)],
             step=[within.at(j=n), rows.next.at(j=n), self.sizes],
         )
@@ -119,7 +119,7 @@ class _Levels:
         )
         return k.prove(
             "every_device_has_the_sum_over_all_numbers",
-            has == self.flat(number(0, m, n)),
+            has == self.flat(device_number(0, m, n)),
             uses=[outside.at(**{str(index): size}), groups.at(i=m), *turned, self.sizes],
         )
 
@@ -156,7 +156,7 @@ def _slices(k: Kernel) -> tuple[Theorem, ...]:
         *shard_contains(i, e, group),
         *shard_contains(j, e - first_element(i, group), chunk),
     ]
-    begins, ends = shard_contains(number(j, i, n), e, chunk)
+    begins, ends = shard_contains(device_number(j, i, n), e, chunk)
     return (
         k.prove("a_slice_of_a_slice_begins_as_the_products", begins == nested[2]),
         k.prove("a_slice_of_a_slice_ends_as_the_products", ends == nested[3]),

@@ -9,7 +9,7 @@ from proofs.claim import claim
 from proofs.tools.sums import products
 from proofs.trusted.kernel import Kernel, Theorem
 from proofs.trusted.terms import And, BoolSort, If, Implies, IntSort, IntVal, Or
-from spec.devices.hierarchy import next_stride, number
+from spec.devices.hierarchy import device_number, next_stride
 from spec.devices.mesh import first_element
 
 INT, BOOL = IntSort(), BoolSort()
@@ -41,7 +41,11 @@ class _Mesh:
         """The numbers of a device on its first so many axes: each is one of as many devices."""
         k, a = self.k, self.a
         symbol, start, then = k.recursion(
-            name, params, a, IntVal(0), lambda before: number(before(*params), at(a), self.stride(a))
+            name,
+            params,
+            a,
+            IntVal(0),
+            lambda before: device_number(before(*params), at(a), self.stride(a)),
         )
         laws, stride = self.products, self.stride(a)
         places = k.prove(
@@ -166,7 +170,7 @@ def _onto(k: Kernel) -> Theorem:
     so_far = k.induct(
         "digits_and_the_rest_make_the_number",
         a,
-        number(made.upto(a), rest(d, a), stride(a)) == d,
+        device_number(made.upto(a), rest(d, a), stride(a)) == d,
         base=[made.start, rest0, mesh.first],
         step=[made.then, mesh.then],
     )

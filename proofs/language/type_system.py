@@ -115,7 +115,7 @@ def _product(k: Kernel, left: Operator, right: Operator) -> Theorem:
     inner = axis.meaning(right, value)
     here = {AXIS: d}
     twice = axis.meaning(left, inner)(here)
-    factor, result = spec.product(left, right, axis.n)
+    factor, result = spec.composed(left, right, axis.n)
     once = axis.meaning(result, value)(here)
     facts = [axis.sizes] if axis.sums and not _is_zero(factor) else []
     if left.of == ALL:
@@ -311,7 +311,7 @@ def _rest_is_as_many(
         step=[many.next],
     )
     claims = [
-        Implies(at, many(d, axis.n) == ToReal(spec.rest(place, named, axis.n)))
+        Implies(at, many(d, axis.n) == ToReal(spec.unnamed(place, named, axis.n)))
         for place, at in kinds(axis, d, named).items()
     ]
     facts = [counted.at(i=axis.n), axis.sizes]

@@ -28,7 +28,7 @@ from proofs.trusted.terms import (
     RealVal,
 )
 from spec.devices.collectives import all_gather_sends
-from spec.models.online_softmax import Partial, merge, merge_outputs, nothing, weight
+from spec.models.online_softmax import PartialResult, exponential, merge, merge_outputs, no_keys
 
 BOOL, INT, REAL = BoolSort(), IntSort(), RealSort()
 NO_WEIGHT = RealVal(0)
@@ -62,7 +62,7 @@ class Keys:
     then: Theorem
 
     def weight(self, reference: Any) -> Any:
-        return weight(self.score, reference, self.s.reals)
+        return exponential(self.score, reference, self.s.reals)
 
 
 def _keys(k: Kernel) -> Keys:
@@ -123,7 +123,7 @@ class Weighted:
         return self.k.induct(
             f"{self.field}_at_another_reference",
             x.key,
-            of.upto(x.key) * weight(x.m, x.r, x.s.reals) == at_r,
+            of.upto(x.key) * exponential(x.m, x.r, x.s.reals) == at_r,
             base=[of.start, of.start.at(at_m=x.r)],
             step=[of.next, of.next.at(at_m=x.r), x.s.rescaled(self.value, x.score, x.m, x.r)],
         )
@@ -132,8 +132,8 @@ class Weighted:
     def union(self) -> Theorem:
         x, of = self.x, self.of
         both = merge(
-            Partial(x.m, *2 * [of(x.device, x.lo, x.mid, x.m, x.key)]),
-            Partial(x.r, *2 * [of(x.device, x.mid, x.hi, x.r, x.key)]),
+            PartialResult(x.m, *2 * [of(x.device, x.lo, x.mid, x.m, x.key)]),
+            PartialResult(x.r, *2 * [of(x.device, x.mid, x.hi, x.r, x.key)]),
             x.s.reals,
         )
         return self.k.prove(
@@ -191,10 +191,10 @@ def _order(x: Keys) -> Order:
     block = k.function("block_reference", INT, INT, REAL)
 
     def step(before: Callable[[Any], Any]) -> Any:
-        merged = merge(nothing(before(x.device)), nothing(block(x.device, t)), x.s.reals)
+        merged = merge(no_keys(before(x.device)), no_keys(block(x.device, t)), x.s.reals)
         return merged.reference
 
-    lowest = nothing(k.fixed("lowest", REAL)).reference
+    lowest = no_keys(k.fixed("lowest", REAL)).reference
     reference, _, then = k.recursion("reference", [x.device], t, lowest, step)
     return Order(t, block, reference, then)
 
@@ -203,12 +203,12 @@ def _merged(x: Keys, order: Order, w: Weighted) -> tuple[Any, Theorem]:
     """A field of what the device has at last, and: rescaled, it is the plain sum."""
     k, t, device = x.s.k, order.t, x.device
     m, r = order.reference(device, t), order.block(device, t)
-    arriving = Partial(r, *2 * [w.of(device, t, t + 1, r, x.size)])
+    arriving = PartialResult(r, *2 * [w.of(device, t, t + 1, r, x.size)])
 
     def step(before: Callable[[Any], Any]) -> Any:
-        return getattr(merge(Partial(m, *2 * [before(device)]), arriving, x.s.reals), w.field)
+        return getattr(merge(PartialResult(m, *2 * [before(device)]), arriving, x.s.reals), w.field)
 
-    begin = RealVal(getattr(nothing(), w.field))
+    begin = RealVal(getattr(no_keys(), w.field))
     merged, begins, then = k.recursion(f"merged_{w.field}", [device], t, begin, step)
     first, last, zero = order.reference(device, 0), order.reference(device, x.n), RealVal(0)
     so_far = k.induct(
@@ -225,7 +225,7 @@ def _merged(x: Keys, order: Order, w: Weighted) -> tuple[Any, Theorem]:
     )
     done = k.prove(
         f"{w.field}_of_all_blocks",
-        merged(device, x.n) * weight(last, zero, x.s.reals) == w.plain(x.size),
+        merged(device, x.n) * exponential(last, zero, x.s.reals) == w.plain(x.size),
         uses=[
             so_far.at(t=x.n),
             w.rescaled.at(lo=0, hi=x.n, at_m=last, at_r=zero, key=x.size),
@@ -259,9 +259,9 @@ def _attention(k: Kernel) -> tuple[Theorem, ...]:
     )
     positive = _positive(x, totals)
 
-    def span(reference: Any) -> Partial:
+    def span(reference: Any) -> PartialResult:
         """The partial result of a span's blocks."""
-        return Partial(reference, *(w.of(x.device, x.lo, x.hi, reference, x.key) for w in both))
+        return PartialResult(reference, *(w.of(x.device, x.lo, x.hi, reference, x.key) for w in both))
 
     seen = x.seen(x.device, x.lo, x.hi, x.key)
     any_reference = k.prove(
@@ -272,16 +272,16 @@ def _attention(k: Kernel) -> tuple[Theorem, ...]:
     )
     hidden = k.prove(
         "hidden_blocks_are_nothing",
-        equal(span(x.m), nothing(x.m)),
+        equal(span(x.m), no_keys(x.m)),
         given=[Not(seen), x.key >= 0],
         uses=[w.hidden for w in both],
     )
     order, zero = _order(x), RealVal(0)
     (l, all_totals), (o, all_values) = (_merged(x, order, w) for w in both)
-    plain = Partial(zero, totals.plain(x.size), values.plain(x.size))
+    plain = PartialResult(zero, totals.plain(x.size), values.plain(x.size))
     whole = k.prove(
         "merged_blocks_give_the_attention_over_all_keys",
-        Partial(order.reference(x.device, x.n), l, o).output == plain.output,
+        PartialResult(order.reference(x.device, x.n), l, o).output == plain.output,
         given=[x.seen(x.device, 0, x.n, x.size)],
         uses=[
             all_totals,
@@ -309,7 +309,7 @@ def shares_merge_turn_by_turn(k: Kernel) -> Theorem:
         return w.of(device, lo, hi, zero, x.size)
 
     def plain(log_total: Any) -> Any:
-        return weight(log_total, zero, x.s.reals)
+        return exponential(log_total, zero, x.s.reals)
 
     log, out = (k.function(name, INT, INT, REAL) for name in ("turns_log_total", "turns_output"))
     together = k.function("together", REAL, REAL, REAL)
@@ -365,7 +365,7 @@ def shares_merge_turn_by_turn(k: Kernel) -> Theorem:
     last = x.n - 1
     return k.prove(
         "merged_turns_give_the_attention_over_all_keys",
-        outputs(device, last) == Partial(zero, totals.plain(x.size), values.plain(x.size)).output,
+        outputs(device, last) == PartialResult(zero, totals.plain(x.size), values.plain(x.size)).output,
         given=[x.n >= 1],
         uses=[
             outputs_so_far.at(t=last),

@@ -16,7 +16,15 @@ from proofs.claim import claim
 from proofs.trusted.kernel import Bool, Kernel, Term, Theorem
 from proofs.trusted.terms import And, If, RealSort, RealVal
 from spec.assumptions import EXPONENTIAL
-from spec.models.online_softmax import Partial, Reals, merge, nothing, of_block, score_gradient, weight
+from spec.models.online_softmax import (
+    PartialResult,
+    Reals,
+    exponential,
+    merge,
+    no_keys,
+    of_block,
+    score_gradient,
+)
 
 REAL = RealSort()
 
@@ -36,13 +44,13 @@ class Softmax:
     @cached_property
     def positive(self) -> Theorem:
         """exp(x - m) > 0."""
-        goal = weight(self.x, self.m, self.reals) > 0
+        goal = exponential(self.x, self.m, self.reals) > 0
         return self.k.prove("weights_are_positive", goal, uses=[self.law.at(a=self.x - self.m)])
 
     @cached_property
     def one(self) -> Theorem:
         """exp(x - x) = 1."""
-        goal, zero = weight(self.x, self.x, self.reals) == 1, RealVal(0)
+        goal, zero = exponential(self.x, self.x, self.reals) == 1, RealVal(0)
         return self.k.prove("the_reference_has_weight_one", goal, uses=[self.law.at(a=zero, b=zero)])
 
     def rescaled(self, size: Term, score: Term, m: Term, r: Term) -> Theorem:
@@ -59,13 +67,13 @@ def softmax(k: Kernel) -> Softmax:
     law = k.axiom("exp_of_a_sum_is_a_product", EXPONENTIAL, exp, a, b)
     rescales = k.prove(
         "references_may_change",
-        a * weight(x, m, reals) * weight(m, r, reals) == a * weight(x, r, reals),
+        a * exponential(x, m, reals) * exponential(m, r, reals) == a * exponential(x, r, reals),
         uses=[law.at(a=x - m, b=m - r)],
     )
     return Softmax(k, reals, largest, rescales, law, x, m)
 
 
-def equal(one: Partial, other: Partial) -> Bool:
+def equal(one: PartialResult, other: PartialResult) -> Bool:
     """Field by field."""
     return And(*(a == b for a, b in zip(one, other, strict=True)))
 
@@ -77,15 +85,15 @@ def merging_is_associative_and_commutative(k: Kernel) -> tuple[Theorem, ...]:
     (Claim F4; arXiv 1805.02867, section 3.1)
     """
     s = softmax(k)
-    named = {i: Partial(*k.reals(f"m_{i} l_{i} o_{i}")) for i in "pqu"}
+    named = {i: PartialResult(*k.reals(f"m_{i} l_{i} o_{i}")) for i in "pqu"}
     p, q, u = named.values()
 
-    def merged(one: Partial, other: Partial, reference: Any = None) -> Partial:
+    def merged(one: PartialResult, other: PartialResult, reference: Any = None) -> PartialResult:
         """Merged, at any reference that is given in place of the larger one."""
         chosen = s.reals if reference is None else Reals(s.reals.exp, lambda *_: reference)
         return merge(one, other, chosen)
 
-    def larger(one: Partial, other: Partial) -> Theorem:
+    def larger(one: PartialResult, other: PartialResult) -> Theorem:
         return s.larger.at(m=one.reference, r=other.reference)
 
     commutes = k.prove(
@@ -100,9 +108,9 @@ def merging_is_associative_and_commutative(k: Kernel) -> tuple[Theorem, ...]:
     )
     # at any references, on the way and in the end
     way, other, end, other_end = k.reals("way other end other_end")
-    whole = sum(each.total * weight(each.reference, end, s.reals) for each in (p, q, u))
+    whole = sum(each.total * exponential(each.reference, end, s.reals) for each in (p, q, u))
 
-    def rescaled(name: str, total: Any, *two: Partial) -> Theorem:
+    def rescaled(name: str, total: Any, *two: PartialResult) -> Theorem:
         uses = [s.rescaled(each.total, each.reference, way, end) for each in two]
         return k.prove(name, total == whole, uses=uses)
 
@@ -129,7 +137,7 @@ def merging_is_associative_and_commutative(k: Kernel) -> tuple[Theorem, ...]:
         uses=[same_reference, totals, totals.at(**components)],
     )
     lowest = k.reals("lowest")
-    none = nothing(lowest)
+    none = no_keys(lowest)
     identity = k.prove(
         "nothing_is_the_identity",
         equal(merged(none, p), p),
@@ -147,24 +155,24 @@ def backward_from_the_log_sum_exp(k: Kernel) -> tuple[Theorem, ...]:
     """
     s = softmax(k)
     x, y, lse, m, l = k.reals("score changed lse m_saved l_saved")
-    saved = weight(lse, m, s.reals) == l
+    saved = exponential(lse, m, s.reals) == l
     one = RealVal(1)
     rescaled, positive = s.rescaled(one, x, lse, m), s.positive.at(x=lse, m=m)
-    p, more = weight(x, lse, s.reals), weight(y, x, s.reals) - 1
+    p, more = exponential(x, lse, s.reals), exponential(y, x, s.reals) - 1
     found = k.prove(
         "weights_at_the_log_sum_exp_are_the_softmax",
-        p == weight(x, m, s.reals) / l,
+        p == exponential(x, m, s.reals) / l,
         given=[saved],
         uses=[rescaled, positive],
     )
     grown = k.prove(
         "a_score_that_changes_adds_its_share",
-        weight(y, m, s.reals) - weight(x, m, s.reals) == l * p * more,
+        exponential(y, m, s.reals) - exponential(x, m, s.reals) == l * p * more,
         given=[saved],
         uses=[s.rescaled(one, y, x, m), rescaled],
     )
     value, weighted, added = k.reals("value weighted added")
-    before, after = Partial(m, l, weighted), Partial(m, l + added, weighted + added * value)
+    before, after = PartialResult(m, l, weighted), PartialResult(m, l + added, weighted + added * value)
     changed = k.prove(
         "the_output_changes_by_its_gradient",
         (after.output - before.output) * after.total == score_gradient(added, value, before.output),
@@ -193,7 +201,7 @@ def blocks_cannot_simply_be_added(k: Kernel) -> tuple[Theorem, ...]:
     def added(base: Any, v0: Any, v1: Any) -> Any:
         reals = powers(base)
         one, other = of_block([0], [v0], reals), of_block([1], [v1], reals)
-        both = Partial(1, one.total + other.total, one.weighted + other.weighted)
+        both = PartialResult(1, one.total + other.total, one.weighted + other.weighted)
         return both.output == of_block([0, 1], [v0, v1], reals).output
 
     def averaged(base: Any, v0: Any, v1: Any) -> Any:

@@ -9,7 +9,7 @@ from proofs.claim import claim
 from proofs.tools.encoding import Symbolic
 from proofs.trusted.kernel import Bool, Kernel, Theorem
 from proofs.trusted.terms import And, Not, Or
-from spec.pipelines.checkpoints import kept
+from spec.pipelines.checkpoints import kept_at_most
 
 
 @dataclass(frozen=True)
@@ -22,12 +22,12 @@ class Stage:
 
     def kept(self, checkpoints: Any) -> Any:
         """The closed form: in segments of equal length."""
-        return kept(checkpoints, self.layers, self.size_in, self.size_mid, Symbolic())
+        return kept_at_most(checkpoints, self.layers, self.size_in, self.size_mid, Symbolic())
 
     def kept_of_whole(self, checkpoints: Any, longest: Any) -> Any:
         """In segments of whole layers, of which the longest has so many."""
         segments = Symbolic([(self.layers, longest)])
-        return kept(checkpoints, self.layers, self.size_in, self.size_mid, segments)
+        return kept_at_most(checkpoints, self.layers, self.size_in, self.size_mid, segments)
 
     def up_to_root(self, checkpoints: Any) -> Bool:
         return checkpoints * checkpoints * self.size_in <= self.layers * self.size_mid

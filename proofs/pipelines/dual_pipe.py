@@ -27,11 +27,11 @@ from spec.pipelines.idle_and_held import (
     boundaries,
     bubble,
     bubble_of_ideal,
-    bubble_of_span,
+    bubble_of_makespan,
     bubble_repeated,
     ideal,
     in_flight,
-    span,
+    makespan,
 )
 from spec.pipelines.pipeline import (
     Order,
@@ -189,7 +189,9 @@ class AnyTimes:
             ends,
             self.sizes,
         ]
-        return (k.prove("no_start_times_end_earlier", self.end >= span(self.pipe, TERMS), uses=every),)
+        return (
+            k.prove("no_start_times_end_earlier", self.end >= makespan(self.pipe, TERMS), uses=every),
+        )
 
 
 def _lengths(k: Kernel) -> tuple[Theorem, ...]:
@@ -205,14 +207,14 @@ def _lengths(k: Kernel) -> tuple[Theorem, ...]:
                 bubble(pipe) == (chunks / 2 - 1) * ((f + full) + full - 3 * w),
                 bubble(pipe) == (p - 1) * (3 * f - w),
                 bubble_repeated(pipe, TERMS) == bubble(pipe),
-                span(pipe) == ideal(pipe) + bubble(pipe),
+                makespan(pipe) == ideal(pipe) + bubble(pipe),
             ),
         ),
         k.prove(
             "idles_a_third_in_equal_times",
             And(
                 bubble_of_ideal(equal) == (p - 1) / (3 * m),
-                bubble_of_span(equal) == (p - 1) / (3 * m + p - 1),
+                bubble_of_makespan(equal) == (p - 1) / (3 * m + p - 1),
             ),
             given=[m >= 1, p >= 1],
         ),

@@ -25,7 +25,7 @@ from spec.pipelines.dual_pipe_times import (
     steady_start,
     warming_start,
 )
-from spec.pipelines.idle_and_held import span
+from spec.pipelines.idle_and_held import makespan
 from spec.pipelines.pipeline import Order, Pipeline, least_micro_batches, weights_done
 
 
@@ -296,7 +296,7 @@ class Timetable:
             ),
             self._show(
                 "nothing_ends_after_the_span",
-                ended + (here + 1) * w <= span(self.pipe, TERMS),
+                ended + (here + 1) * w <= makespan(self.pipe, TERMS),
                 self.fits,
                 self.first,
             ),
@@ -304,7 +304,7 @@ class Timetable:
                 "the_first_stage_works_from_0_to_the_end",
                 And(
                     self.warm(0, 1 - 2 * p) == 0,
-                    all_first_parts_ended(self.pipe, 0) + w == span(self.pipe, TERMS),
+                    all_first_parts_ended(self.pipe, 0) + w == makespan(self.pipe, TERMS),
                 ),
                 p >= 1,
             ),

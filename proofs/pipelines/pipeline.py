@@ -17,9 +17,9 @@ from spec.pipelines.idle_and_held import (
     backward_start,
     bubble,
     bubble_of_ideal,
-    bubble_of_span,
+    bubble_of_makespan,
     forward_start,
-    span,
+    makespan,
     warm_up_start,
 )
 from spec.pipelines.pipeline import Order, Pipeline, backward_unit, forward_unit, runs_forward, warm_up
@@ -84,9 +84,9 @@ class Timetable:
                 backward_ends(stage, back) <= forward(stage, later)
             ),
             "nothing_starts_before_0": forward(stage, unit) >= 0,
-            "nothing_ends_after_the_span": backward_ends(stage, back) <= span(self.pipe),
+            "nothing_ends_after_the_span": backward_ends(stage, back) <= makespan(self.pipe),
             "the_span_is_taken": And(
-                forward(0, 0) == 0, backward_ends(0, self.n - 1) == span(self.pipe)
+                forward(0, 0) == 0, backward_ends(0, self.n - 1) == makespan(self.pipe)
             ),
             "every_stage_idles": And(
                 idle == (self.p - 1) * (self.f + self.b), idle == bubble(self.pipe)
@@ -96,8 +96,8 @@ class Timetable:
                 part(work) == bubble_of_ideal(self.pipe),
             ),
             "idle_part_of_the_whole": And(
-                part(span(self.pipe)) == (self.p - 1) / (self.v * self.m + self.p - 1),
-                part(span(self.pipe)) == bubble_of_span(self.pipe),
+                part(makespan(self.pipe)) == (self.p - 1) / (self.v * self.m + self.p - 1),
+                part(makespan(self.pipe)) == bubble_of_makespan(self.pipe),
             ),
         }
 

@@ -8,7 +8,7 @@ from proofs.tools.sums import total
 from proofs.trusted.kernel import Kernel, Theorem
 from proofs.trusted.parts import substitute
 from proofs.trusted.terms import And, BoolSort, If, Implies, IntSort, IntVal, RealSort, ToReal
-from spec.pipelines.idle_and_held import ideal, in_flight, span
+from spec.pipelines.idle_and_held import ideal, in_flight, makespan
 from spec.pipelines.pipeline import Order, Pipeline, runs_forward, warm_up
 
 INT, REAL = IntSort(), RealSort()
@@ -223,7 +223,7 @@ def no_order_idles_less(k: Kernel) -> tuple[Theorem, ...]:
     return (
         k.prove(
             "no_step_is_shorter",
-            any_times.end >= span(pipe),
+            any_times.end >= makespan(pipe),
             uses=[
                 all_of_it,
                 after.at(x=works - 1),

@@ -16,11 +16,11 @@ from proofs.trusted.terms import And, Implies
 from spec.pipelines.idle_and_held import (
     bubble,
     bubble_of_ideal,
-    bubble_of_span,
+    bubble_of_makespan,
     bubble_repeated,
     ideal,
+    makespan,
     repeated_of_ideal,
-    span,
 )
 from spec.pipelines.pipeline import (
     STRETCH,
@@ -193,7 +193,7 @@ class AnyTimes:
         )
         every = [of_last, of_work, of_wait, self.sizes]
         return (
-            k.prove("no_start_times_end_earlier", self.end >= span(self.pipe, TERMS), uses=every),
+            k.prove("no_start_times_end_earlier", self.end >= makespan(self.pipe, TERMS), uses=every),
             k.prove(
                 "the_first_stage_idles_so_long",
                 self.end >= works + bubble_repeated(self.pipe, TERMS),
@@ -225,7 +225,7 @@ def _lengths(t: Timetable) -> tuple[Theorem, ...]:
             "idles_a_third_in_equal_times",
             And(
                 bubble_of_ideal(equal) == third,
-                bubble_of_span(equal) == (p - 1) / (3 * m + p - 1),
+                bubble_of_makespan(equal) == (p - 1) / (3 * m + p - 1),
                 repeated_of_ideal(equal) == (third if kind is Order.ZB_H1 else 0),
             ),
             given=[m >= 1, p >= 1],

@@ -9,7 +9,7 @@ from typing import Any
 from proofs.pipelines.pipeline import TERMS
 from proofs.trusted.kernel import Bool, Kernel, Theorem
 from proofs.trusted.terms import And, Not, RealVal
-from spec.pipelines.idle_and_held import bubble_repeated, ideal, span, warm_up_start
+from spec.pipelines.idle_and_held import bubble_repeated, ideal, makespan, warm_up_start
 from spec.pipelines.pipeline import (
     STRETCH,
     Order,
@@ -289,7 +289,7 @@ class Timetable:
             multiple,
             k.prove(
                 "nothing_ends_after_the_span",
-                ends <= span(self.pipe, TERMS),
+                ends <= makespan(self.pipe, TERMS),
                 given=here,
                 uses=[
                     idles,

@@ -21,7 +21,7 @@ from spec.language.schedule import Buffer, Kind, Op, Phase, Span
 from spec.meaning import conditions
 from spec.models.states import BytePolicy, State
 from spec.plans.modes import Mode
-from spec.plans.placement import Placement, place
+from spec.plans.placement import Placement, place_states
 
 BOOL = BoolSort()
 A, B = AXES = ("a", "b")
@@ -241,7 +241,7 @@ def costs_compose(k: Kernel) -> tuple[Theorem, ...]:
 
 def _everywhere(axes: tuple[str, ...], modes: Mapping[str, Mode]) -> Placement:
     """All states in the same modes."""
-    return place(axes, dict.fromkeys(State, modes))
+    return place_states(axes, dict.fromkeys(State, modes))
 
 
 def _memory_multiplies(k: Kernel) -> Theorem:

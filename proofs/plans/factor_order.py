@@ -15,12 +15,12 @@ from proofs.trusted.terms import And
 from spec.costs.communication import elements_sent
 from spec.costs.memory import Sizes
 from spec.derivation.derive import derive
-from spec.devices.hierarchy import number
+from spec.devices.hierarchy import device_number
 from spec.devices.mesh import Axes
 from spec.language.schedule import Buffer, Kind, Op, Phase, Rest, Schedule, Span
 from spec.models.states import BytePolicy, State
 from spec.plans.compose import Factor, HoldError, Product, combined, factor
-from spec.plans.placement import Placement, place
+from spec.plans.placement import Placement, place_states
 from spec.plans.strategies import STRATEGIES
 
 AXES: Axes = ("a", "b", "c")
@@ -49,7 +49,7 @@ def _modes_are_the_factors(k: Kernel) -> Theorem:
     symbols = {axis: {s: k.constant(f"{s.value}_{axis}", ModeSort) for s in State} for axis in AXES}
 
     def one(axis: str, hold: bool) -> Placement:
-        return place((axis,), {s: {axis: mode} for s, mode in symbols[axis].items()}, hold)
+        return place_states((axis,), {s: {axis: mode} for s, mode in symbols[axis].items()}, hold)
 
     alike = []
     for order, holds in product(permutations(AXES), product((False, True), repeat=len(AXES))):
@@ -137,7 +137,7 @@ def _slices_differ(k: Kernel) -> Theorem:
     unknowns = k.integers("row column m n")
 
     def same(row: Any, column: Any, m: Any, n: Any) -> Any:
-        return number(column, row, n) == number(row, column, m)
+        return device_number(column, row, n) == device_number(row, column, m)
 
     def replay(**values: Fraction) -> bool:
         return bool(same(**values))

@@ -14,11 +14,11 @@ from proofs.checking.operation_lines import NORM, NOWHERE, LineAt, NotCovered, P
 from proofs.trusted.kernel import KernelError
 from spec.checking.algebra import split
 from spec.checking.forms import Forms, Need
-from spec.checking.symbols import EACH, EVERY, Position, Symbol
+from spec.checking.symbols import EACH, EVERY, Offsets, Symbol
 from spec.devices.mesh import Axes
 from spec.devices.operators import NormalForm, Word
 from spec.language.schedule import MICRO_STEPS, RESTING, STATE_OF, Buffer, Op, Schedule
-from spec.meaning.semantics import CONTENT, MOMENT, OWN_SLICE_ONLY, Slot, execute, initial
+from spec.meaning.semantics import CONTENT, MOMENT, OWN_SLICE_ONLY, BufferPart, execute, initial
 from spec.models.states import MIXED_ADAM
 from spec.models.training import Loss
 from spec.numbers.any_size import any_size
@@ -42,7 +42,7 @@ class Finding:
     `where` are their positions. Of other devices nothing is said: something is not known, or wrong.
     """
 
-    where: tuple[Position, ...]
+    where: tuple[Offsets, ...]
     terms: tuple[tuple[tuple[Symbol, Word], Number], ...] = ()
 
     @property
@@ -52,7 +52,7 @@ class Finding:
         return tuple(x for x in axes if all(position[x] == 0 for position in self.where))
 
     @property
-    def others(self) -> tuple[Position, ...]:
+    def others(self) -> tuple[Offsets, ...]:
         """Their positions, if they are not all devices that own an element along these axes."""
         axes = range(len(self.where[0]))
         free = [x for x in axes if x not in self.owned]
@@ -119,7 +119,7 @@ def _places(schedule: Schedule) -> Places:
     return Places(schedule, {a: any_size(a) for a in schedule.axes}, micro_steps, MIXED_ADAM)
 
 
-def _resting(schedule: Schedule) -> tuple[dict[Slot, bool], dict[int, str], dict[int, Axes]]:
+def _resting(schedule: Schedule) -> tuple[dict[BufferPart, bool], dict[int, str], dict[int, Axes]]:
     """Where the store has something before the first step, and on which side; what, cut along what."""
     slots, starts, slices = {}, {}, {}
     begun = initial(schedule, _places(schedule), 0, 0)
@@ -132,9 +132,9 @@ def _resting(schedule: Schedule) -> tuple[dict[Slot, bool], dict[int, str], dict
     return slots, starts, slices
 
 
-def _left(schedule: Schedule, slots: Mapping[Slot, bool]) -> dict[Slot, bool]:
+def _left(schedule: Schedule, slots: Mapping[BufferPart, bool]) -> dict[BufferPart, bool]:
     """What micro-steps, or a step, leave that was not there: nothing is known of it at first."""
-    places, left = _places(schedule), dict[Slot, bool]()
+    places, left = _places(schedule), dict[BufferPart, bool]()
     store = {slot: (host, 0) for slot, host in slots.items()}
     for ops in (schedule.micro_step, schedule.finish):
         for op in ops:
@@ -151,8 +151,8 @@ def _once(
     ops: tuple[Op, ...],
     schedule: Schedule,
     places: Places,
-    store: dict[Slot, tuple[bool, int]],
-    slots: Mapping[Slot, bool],
+    store: dict[BufferPart, tuple[bool, int]],
+    slots: Mapping[BufferPart, bool],
 ) -> list[LineAt]:
     """The lines of some operations, and copies of what they leave to where it was before."""
     places.lines = []
@@ -272,7 +272,7 @@ class _Checked:
         right = [each for each in terms if each[0][0].known and each[0][0].kind != "fault"]
         return tuple(sorted(right, key=repr))
 
-    def _where(self, form: NormalForm) -> tuple[Position, ...]:
+    def _where(self, form: NormalForm) -> tuple[Offsets, ...]:
         """The positions of devices on which all is known and right."""
         return tuple(
             position

@@ -24,7 +24,7 @@ from spec.models.parts import parts
 from spec.models.transformer import DROPPED, Transformer
 from spec.models.values import Does, Part, Value
 from spec.pipelines.pipeline import Order, Pipeline
-from spec.pipelines.stages import OUTSIDE, check_stages, pieces, sends, to_sum
+from spec.pipelines.stages import NO_LAYER, check_stages, pieces, sends, to_sum
 from spec.plans.compose import OVER_ALL, Product, factor
 from spec.plans.model_strategies import MODEL_AXES
 from spec.plans.placement import Placement
@@ -150,7 +150,7 @@ def _shared(shape: Transformer, stages: int) -> frozenset[str]:
     neighbours = [(before, after) for before, after in pairwise(placed) if before.stage != after.stage]
     names = [{weight.name for weight in part.weights} for part in parts(shape)]
     of_two_parts = {name for one, other in combinations(names, 2) for name in one & other}
-    shared = {(name, OUTSIDE) for name in of_two_parts if stages > 1}
+    shared = {(name, NO_LAYER) for name in of_two_parts if stages > 1}
     check_stages(placed, neighbours, shared)
     if {*to_sum(placed)} != shared or sends(placed) != neighbours or len(neighbours) < stages - 1:
         raise KernelError(f"stages share {shared}, and send at {neighbours}")

@@ -17,7 +17,7 @@ from psem_model.simulator.layout import Cluster, cluster_of
 from psem_model.simulator.models import STATISTICS, Backward, Data, Model
 from psem_model.simulator.run import Scheduled
 from spec.language.schedule import Buffer, Schedule
-from spec.meaning.match import Divergence, differences
+from spec.meaning.match import Divergence, divergences
 from spec.meaning.reference import UNKNOWN, Reference, Values, primes
 from spec.meaning.semantics import absent
 from spec.models.states import BytePolicy
@@ -118,7 +118,7 @@ def replay(
     run = Scheduled(schedule, [elements], micro_steps, policy, SameModel(world, tied), [data])
     for _ in range(steps):
         run.step()
-        found = list(differences(run.beside(), run.numbers.unequal))
+        found = list(divergences(run.beside(), run.numbers.unequal))
         there = (d for d in found if (d.place, d.state) == (expected.place, expected.state))
         if found:
             return next(there, found[0])

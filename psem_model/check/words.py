@@ -19,9 +19,9 @@ from spec.checking.symbols import (
     Frozen,
     MicroStep,
     Multiplier,
-    Norm,
-    Position,
+    Offsets,
     Scaled,
+    SquareNorm,
     Symbol,
     frozen,
 )
@@ -72,7 +72,7 @@ def _telling(why: Unmet, words: Words) -> dict[str, Offset]:
     forms, form, position = why.forms, why.need.has, why.position
     here, said = words.on(form, position), why.op.within if why.op else ()
 
-    def alike(other: Position) -> bool:
+    def alike(other: Offsets) -> bool:
         return words.on(form, other) == here and bool(forms.at(why.difference, other))
 
     near = [p for p in forms.positions() if sum(map(operator.ne, p, position)) == 1]
@@ -119,7 +119,7 @@ class Words:
                 words.append(f"in {_slice(place, axis)}")
         return " and ".join(words) + ", " * bool(words)
 
-    def on(self, form: NormalForm, position: Position) -> NormalForm:
+    def on(self, form: NormalForm, position: Offsets) -> NormalForm:
         """What such a device has of a value, as if all devices had it."""
         found: dict[tuple[Symbol, Word], Number] = {}
         for (symbol, word), coefficient in form.items():
@@ -217,7 +217,7 @@ class Words:
 
     def _normed(self, symbol: Symbol, word: Word, name: str) -> str:
         """Of what it is the norm: all of a gradient, or a slice of it."""
-        norm: Norm = symbol.made_of
+        norm: SquareNorm = symbol.made_of
         name = name or _in_brackets(self.describe(dict(norm.gradient)))
         for axis, op, varies, place in zip(self.axes, word, norm.varies, norm.places, strict=True):
             if op == KEEP and not varies:

@@ -219,7 +219,7 @@ def pipelines() -> Picture:
     pipes = [
         Pipeline(kind, STAGES, MICRO_BATCHES, CHUNKS if kind in IN_CHUNKS else 1) for kind in Order
     ]
-    longest = max(float(timeline(p).span) / float(p.chunks) for p in pipes)
+    longest = max(float(timeline(p).makespan) / float(p.chunks) for p in pipes)
     return Picture(
         "pipelines",
         "Pipelines as timelines",
@@ -240,7 +240,7 @@ def _timeline(pipe: Pipeline, longest: float, width: float) -> Chart:
     found, left, high = timeline(pipe), 52.0, 22.0
     chunks = int(pipe.chunks)
     across = Scale(0, longest * chunks, left, width - 6)
-    idle = float(found.bubble(0) / found.span)
+    idle = float(found.bubble(0) / found.makespan)
     title = f"{pipe.kind.value}: each stage idle {idle:.1%} of the step"
     bars, labels, rows = [], [Label(0, 12, title, kind="strong")], []
     for stage, starts in enumerate(found.starts):
@@ -265,9 +265,9 @@ def _timeline(pipe: Pipeline, longest: float, width: float) -> Chart:
                 middle = (x + end) / 2
                 labels.append(Label(middle, y + 15, str(work.micro_batch + 1), "middle", "in"))
         rows.append(
-            [str(stage), str(found.span), str(found.bubble(stage)), str(found.in_flight(stage))]
+            [str(stage), str(found.makespan), str(found.bubble(stage)), str(found.in_flight(stage))]
         )
-    says = f"{title}; it takes {found.span} times a forward of a chunk"
+    says = f"{title}; it takes {found.makespan} times a forward of a chunk"
     heads = ("stage", "span", "idle", "held at once")
     return Chart(
         pipe.kind.value,

@@ -188,7 +188,7 @@ def forms(plan: Plan) -> dict[str, dict[str, Any]]:
     if plan.step.stages:
         found["pipeline"] = {
             "bubble_of_ideal": idle_and_held.bubble_of_ideal(closed.pipe),
-            "bubble_of_total": idle_and_held.bubble_of_span(closed.pipe),
+            "bubble_of_total": idle_and_held.bubble_of_makespan(closed.pipe),
         }
         if plan.pipe.in_two_parts:
             found["pipeline"]["repeated_of_ideal"] = idle_and_held.repeated_of_ideal(closed.pipe)

@@ -17,7 +17,7 @@ from psem_model.text.report import BYTES, Cell, Column, Quantity, Report, Row, S
 from spec.costs.memory import MODEL_STATES
 from spec.models.states import State
 from spec.numbers.arithmetic import Number
-from spec.pipelines.idle_and_held import bubble_of_span
+from spec.pipelines.idle_and_held import bubble_of_makespan
 
 JOINT = " x "
 
@@ -81,7 +81,7 @@ def compared(plan: Plan) -> Compared:
         _by_axes((moved.axes, moved.bytes) for moved in busiest.moved if not moved.to_host),
         busiest.host_bytes,
         bool(no and no.for_want_of_a_copy),
-        bubble_of_span(plan.pipe),
+        bubble_of_makespan(plan.pipe),
     )
 
 

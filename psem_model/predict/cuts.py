@@ -31,7 +31,7 @@ from spec.models.transformer import Transformer
 from spec.numbers.arithmetic import Number, quotient
 from spec.pipelines.pipeline import Order, Pipeline, least_micro_batches
 from spec.plans.compose import Product, with_copies
-from spec.plans.model_strategies import EXPERTS, GROUP, HEADS, INSIDE_MLPS, copies_within
+from spec.plans.model_strategies import EXPERTS, HEADS_OF_A_GROUP, INSIDE_MLPS, KV_HEADS, copies_within
 
 RECOMPUTE = {again: again for again in (NOTHING, PAIRS, EVERYTHING, FROM_SLICES)}
 RECOMPUTE |= {"selective": PAIRS, "full": EVERYTHING}  # as Megatron-LM calls them
@@ -342,7 +342,11 @@ def require_even(
             devices, size = group_size(sizes, axes), indices[index]
             if size % devices:
                 in_slices = ", kept in slices" if index == "s" and sliced else ""
-                heads = size * indices[GROUP] if index == HEADS and HEADS in axis.weights else size
+                heads = (
+                    size * indices[HEADS_OF_A_GROUP]
+                    if index == KV_HEADS and KV_HEADS in axis.weights
+                    else size
+                )
                 copied = f", or a multiple of them that divides {heads:,}, all heads" * (heads > size)
                 raise found.wrong_size(
                     axis.name,
@@ -353,7 +357,7 @@ def require_even(
 
 def require_cut(found: Expression, sizes: Mapping[str, int], model: Transformer) -> None:
     """A model's weights and layers are cut evenly; of samples and tokens nothing is known."""
-    of_weights = (HEADS, GROUP, *INSIDE_MLPS, EXPERTS)
+    of_weights = (KV_HEADS, HEADS_OF_A_GROUP, *INSIDE_MLPS, EXPERTS)
     weights = {name: size for name, size in model.sizes(1, 1).items() if name in of_weights}
     require_even(found, sizes, weights)
     if found.product.pipe:

@@ -8,7 +8,6 @@ from functools import cached_property
 
 from spec.costs.memory import Vector
 from spec.costs.model_costs import (
-    Coordinates,
     Indices,
     elements,
     elements_moved,
@@ -20,6 +19,7 @@ from spec.costs.model_costs import (
 )
 from spec.derivation.distribute import EVERYTHING, distribute
 from spec.devices.layouts import LayoutError
+from spec.devices.mesh import Device
 from spec.language.moves import Move
 from spec.language.programs import Program
 from spec.language.schedule import Op
@@ -79,7 +79,7 @@ class PartCosts:
         found = weights(self.program, self.indices, self.mesh)
         return {weight.name: size for weight, size in found.items()}
 
-    def beside(self, name: str, state: State, profile: Profile, place: Coordinates) -> Number:
+    def beside(self, name: str, state: State, profile: Profile, place: Device) -> Number:
         """Elements of a state of a weight that the device at a place has beyond its padded slice.
 
         Fewer than none, where it has its own alone.
@@ -92,13 +92,13 @@ class PartCosts:
             return 0
         return elements(weight, lies, self.indices, self.mesh, place) - has
 
-    def kept(self, profile: Profile, place: Coordinates) -> Number:
+    def kept(self, profile: Profile, place: Device) -> Number:
         """Bytes kept from forward to backward by the device at a place."""
         if State.ACTIVATIONS not in profile.unpadded:
             return self.activations
         return kept_bytes(self.program, self.indices, self.mesh, place)
 
-    def waiting(self, profile: Profile, place: Coordinates) -> Number:
+    def waiting(self, profile: Profile, place: Device) -> Number:
         """Bytes kept between the two parts of backward by the device at a place."""
         is_own = State.ACTIVATIONS in profile.unpadded
         return waiting_bytes(self.program, self.indices, self.mesh, place if is_own else None)
@@ -138,7 +138,7 @@ class PartCosts:
         """
         size_in, size_mid = self.made_again, self.activations
         count = checkpoints.best(layers, size_in, size_mid)
-        least = checkpoints.kept(count, layers, size_in, size_mid, EXACT)
+        least = checkpoints.kept_at_most(count, layers, size_in, size_mid, EXACT)
         return (count, ceil_div(layers, count), least) if least < layers * size_mid else None
 
     @cached_property

@@ -34,12 +34,12 @@ from psem_model.text.report import (
 from spec.costs.model_costs import active, further
 from spec.derivation.distribute import NOTHING, PAIRS
 from spec.devices.layouts import Layout
+from spec.language.moves import VOCABULARY
 from spec.models.transformer import INDICES
 from spec.models.values import Role
 from spec.numbers.arithmetic import Number
-from spec.pipelines.idle_and_held import bubble_of_ideal, bubble_of_span, repeated_of_ideal
+from spec.pipelines.idle_and_held import bubble_of_ideal, bubble_of_makespan, repeated_of_ideal
 from spec.pipelines.pipeline import Pipeline
-from spec.plans.model_strategies import WORDS
 from spec.plans.modes import Mode
 
 
@@ -100,8 +100,8 @@ class _OfModel:
         for index in uneven(plan):
             size, padded = plan.indices[index], evened(plan, index)
             yield f"{size:,} {INDICES[index]} are cut as {padded:,} would be: the last have fewer"
-        if evened(plan, WORDS) != model.vocabulary:
-            yield f"{model.vocabulary:,} words padded to {evened(plan, WORDS):,}, to be cut evenly"
+        if evened(plan, VOCABULARY) != model.vocabulary:
+            yield f"{model.vocabulary:,} words padded to {evened(plan, VOCABULARY):,}, to be cut evenly"
         chosen, room = choices(plan.indices, model), plan.indices["e"] * plan.indices["c"]
         if chosen != room:
             yield f"{chosen:,} choices of experts padded to {room:,}, to be spread evenly"
@@ -134,7 +134,7 @@ class _OfModel:
 
     def pipeline(self) -> Section:
         pipe, found = self.plan.pipe, self.written["pipeline"]
-        ideal, total = bubble_of_ideal(pipe), bubble_of_span(pipe)
+        ideal, total = bubble_of_ideal(pipe), bubble_of_makespan(pipe)
         rows = [
             _idle("idle, of ideal time", ideal, found["bubble_of_ideal"], "bubble_of_ideal"),
             _idle("idle, of all time", total, found["bubble_of_total"], "bubble_of_total"),
@@ -158,7 +158,7 @@ class _OfModel:
         return {
             **{name: getattr(self.model, name) for name in (*shape, "experts", "chosen", "positions")},
             "windows": sorted({*self.model.windows}),
-            "padded_vocabulary": evened(plan, WORDS),
+            "padded_vocabulary": evened(plan, VOCABULARY),
             "padded_feed_forward": evened(plan, "f"),
             "micro_batch": plan.micro_batch,
             "sequence": plan.sequence,
@@ -231,7 +231,7 @@ class _OfModel:
     def legend(self) -> dict[str, str]:
         plan = self.plan
         found = (form for part in self.forms.values() for form in part.values())
-        words = (WORDS,) if evened(plan, WORDS) != self.model.vocabulary else ()
+        words = (VOCABULARY,) if evened(plan, VOCABULARY) != self.model.vocabulary else ()
         return legend(found, tuple(plan.mesh), (*words, *uneven(plan)))
 
     def checkpoints(self) -> dict[str, Any] | None:

@@ -19,7 +19,7 @@ from psem_model.published.states import N, factor
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING
 from spec.models.states import POLICIES
 from spec.models.transformer import EMBEDDING, HEAD, LAYER
-from spec.pipelines.checkpoints import kept
+from spec.pipelines.checkpoints import kept_at_most
 from spec.pipelines.idle_and_held import bubble, bubble_of_ideal
 from spec.pipelines.pipeline import Order, Pipeline
 
@@ -196,7 +196,7 @@ def chunks_in_flight_of_v(entry: Entry) -> Reproduced:
 def best_checkpoints(entry: Entry) -> Reproduced:
     """Bytes kept with c of l layers' inputs, and for which c they are least."""
     names = {name: symbol(name) for name in ("l", "c", "A_in", "A_mid")}
-    rule = kept(names["c"], names["l"], names["A_in"], names["A_mid"], Closed(padded=False))
+    rule = kept_at_most(names["c"], names["l"], names["A_in"], names["A_mid"], Closed(padded=False))
     (least,) = sympy.solve(sympy.diff(rule, names["c"]), names["c"])
     value, best = (form(text, **names) for text in (entry.value, entry.second))
     agrees = same(rule, value) and same(least, best) and _is_kept(entry.plan, rule, names)

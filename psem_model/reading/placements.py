@@ -7,7 +7,7 @@ from psem_model.text.errors import BadInput, choose, listed, refused, shortened
 from spec.devices.mesh import HOST
 from spec.models.states import State
 from spec.plans.modes import Mode, O
-from spec.plans.placement import BATCH, Placement, place
+from spec.plans.placement import BATCH, Placement, place_states
 
 
 def symbols_of(placement: Placement, state: State, named: bool = True) -> str:
@@ -62,7 +62,7 @@ def placement(given: str, hold: bool) -> Placement:
                 f"--placement: {state.value} has axes {listed(others, MOST_SHOWN)}; expected those of "
                 f"parameters: {listed(axes, MOST_SHOWN)}"
             )
-    return place(axes, modes, hold)
+    return place_states(axes, modes, hold)
 
 
 def _modes(symbols: str) -> dict[str, Mode]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import product
 
-from spec.choosing.space import WIDTHS, CostForm, Form, Regime
+from spec.choosing.space import WIDTHS, ClosedForm, CostForm, Regime
 
 Factor = Mapping[tuple[bool, bool], int]  # coefficients by (times m, over N)
 MANY = 10**6
 
 
-def sum_text(form: Form) -> str:
+def sum_text(form: ClosedForm) -> str:
     """A formula: "K/N + w"."""
     words = [
         f"{'' if n == 1 else n}{'m' if term.repeated else ''} {term.width}".strip()
@@ -35,7 +35,7 @@ def unless(rival: CostForm, mine: CostForm, regime: Regime) -> str:
 class _Comparison:
     """That one formula is at most another: what has one sign at all sizes goes to its side."""
 
-    def __init__(self, less: Form, more: Form, regime: Regime) -> None:
+    def __init__(self, less: ClosedForm, more: ClosedForm, regime: Regime) -> None:
         factors: dict[str, dict[tuple[bool, bool], int]] = {width: {} for width in WIDTHS}
         for form, sign in ((more, 1), (less, -1)):
             for term, n in form.terms:

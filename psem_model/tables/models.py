@@ -16,7 +16,7 @@ from spec.costs.model_costs import parameters
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
 from spec.models.states import MIXED_ADAM
 from spec.models.transformer import HEAD, LAYER
-from spec.pipelines.idle_and_held import bubble_of_ideal, bubble_of_span
+from spec.pipelines.idle_and_held import bubble_of_ideal, bubble_of_makespan
 from spec.pipelines.pipeline import Order, Pipeline
 from spec.plans.compose import OVER_ALL, PIPELINE
 from spec.plans.model_strategies import MODEL_AXES
@@ -163,7 +163,7 @@ def pipelines(style: Style) -> Section:
     rows = []
     for kind in Order:
         pipe = Pipeline(kind, p, m, {Order.INTERLEAVED: v, Order.DUALPIPE_V: 2}.get(kind, 1))
-        idle = shortest(bubble_of_ideal(pipe)), shortest(bubble_of_span(pipe))
+        idle = shortest(bubble_of_ideal(pipe)), shortest(bubble_of_makespan(pipe))
         rows.append((kind.value, *idle, in_flight(pipe, stage)))
     return table(
         "pipelines",

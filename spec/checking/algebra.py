@@ -13,8 +13,17 @@ from itertools import chain, combinations
 from itertools import product as choices_of
 from typing import Any
 
-from spec.checking.symbols import SAME, Frozen, MicroStep, Norm, Position, Scaled, Symbol, frozen
-from spec.checking.symbols import Multiplier as Function
+from spec.checking.symbols import (
+    SAME,
+    Frozen,
+    MicroStep,
+    Multiplier,
+    Offsets,
+    Scaled,
+    SquareNorm,
+    Symbol,
+    frozen,
+)
 from spec.devices.mesh import Axes
 from spec.devices.operators import (
     ALL,
@@ -29,8 +38,8 @@ from spec.devices.operators import (
     add,
     apply,
     reads,
-    rest,
     scale,
+    unnamed,
 )
 from spec.language.schedule import SLICING, Monomial, Op, Schedule
 from spec.models.states import BytePolicy
@@ -206,7 +215,9 @@ class Algebra:
         if not gradient:
             return {}
         multiple, whole = _normalised(whole)
-        symbol = Symbol("norm", self.step, 0, Norm(self._frozen(whole), tuple(varies), tuple(places)))
+        symbol = Symbol(
+            "norm", self.step, 0, SquareNorm(self._frozen(whole), tuple(varies), tuple(places))
+        )
         return {(symbol, tuple(norm)): multiple * multiple}
 
     def _times(self, function: str, value: NormalForm, number: NormalForm) -> NormalForm:
@@ -215,7 +226,7 @@ class Algebra:
         Along axes where the number is the same on all, that commutes with every operator. Along
         others it is part of the symbol, with all that happened before but for what is a slice.
         """
-        factor = Function(function, self._frozen(number))
+        factor = Multiplier(function, self._frozen(number))
         varies = [any(word[i] == KEEP for _, word in number) for i in range(len(self.axes))]
         result: NormalForm = {}
         for (symbol, word), coefficient in self.reduced(value).items():
@@ -250,7 +261,7 @@ class Algebra:
         return found
 
     # ------------------------------------------- what they come to on a device
-    def positions(self, owned: Axes = ()) -> Iterator[Position]:
+    def positions(self, owned: Axes = ()) -> Iterator[Offsets]:
         """The kinds of device there are; along the axes in `owned`, owners only."""
         choices = []
         for axis, named, n in zip(self.axes, self.named, self.sizes, strict=True):
@@ -258,7 +269,7 @@ class Algebra:
             choices.append([0] if axis in owned else [*named, *others])
         return choices_of(*choices)
 
-    def at(self, form: NormalForm, position: Position) -> dict[Any, Number]:
+    def at(self, form: NormalForm, position: Offsets) -> dict[Any, Number]:
         """What a value comes to on a device: its coefficient on each original value it sees."""
         seen: dict[Any, Number] = {}
         for (symbol, word), coefficient in form.items():
@@ -276,21 +287,21 @@ class Algebra:
 
     def _some(self, axis: int, place: Offset) -> bool:
         """Whether the rest of a group is anyone. A symbolic size is large enough."""
-        others = rest(place, self.named[axis], self.sizes[axis])
+        others = unnamed(place, self.named[axis], self.sizes[axis])
         return not isinstance(others, int) or others > 0
 
-    def _devices(self, position: Position, sources: tuple[int | Source, ...]) -> Number:
+    def _devices(self, position: Offsets, sources: tuple[int | Source, ...]) -> Number:
         count: Number = 1
         for i, (place, source) in enumerate(zip(position, sources, strict=True)):
             if source is Source.REST:
-                count = count * rest(place, self.named[i], self.sizes[i])
+                count = count * unnamed(place, self.named[i], self.sizes[i])
         return count
 
-    def with_at(self, value: NormalForm, new: NormalForm, position: Position) -> NormalForm:
+    def with_at(self, value: NormalForm, new: NormalForm, position: Offsets) -> NormalForm:
         """A value, with another on devices of one kind."""
         return add(value, self._only_at(add(new, scale(value, -1)), position))
 
-    def _only_at(self, form: NormalForm, position: Position) -> NormalForm:
+    def _only_at(self, form: NormalForm, position: Offsets) -> NormalForm:
         """The value on devices of one kind, nothing elsewhere."""
         for axis, named, place in zip(self.axes, self.named, position, strict=True):
             if place is not None:

@@ -17,7 +17,7 @@ from spec.checking.symbols import (
     EVERY,
     Frozen,
     MicroStep,
-    Position,
+    Offsets,
     Symbol,
     frozen,
     mentions,
@@ -48,7 +48,7 @@ class Unmet:
 
     need: Need
     difference: NormalForm
-    position: Position
+    position: Offsets
     not_known: str | None
     forms: Forms
     step: int
@@ -313,7 +313,7 @@ class Forms(Algebra):
         found = [(need, self.reduced(add(need.has, scale(need.needs, -1)))) for need in needs]
         return [(need, difference) for need, difference in found if difference]
 
-    def reason(self, position: Position, unmet: Sequence[tuple[Need, NormalForm]]) -> Rejected | None:
+    def reason(self, position: Offsets, unmet: Sequence[tuple[Need, NormalForm]]) -> Rejected | None:
         """Why the first need that is not met on such a device is not: what first went wrong."""
         for need, difference in unmet:
             here = self.at(difference, position)

@@ -18,13 +18,13 @@ from spec.checking.algebra import split
 from spec.checking.forms import Forms
 from spec.checking.symbols import BEFORE, EACH, EVERY, LAST, OWN, MicroStep, Symbol, mentions
 from spec.devices.operators import KEEP, NormalForm, add, apply, scale
-from spec.meaning.semantics import Slot, Store
+from spec.meaning.semantics import BufferPart, Store
 from spec.numbers.any_size import Polynomial, Undecided
 
-Held = dict[Slot, NormalForm]
+_Held = dict[BufferPart, NormalForm]
 
 LONGEST = 3  # nothing is decided of what a later micro-step than this many still moves
-INDEXED = ("gradient", "tied", "tokens", "statistic")
+_INDEXED = ("gradient", "tied", "tokens", "statistic")
 
 
 def repeated(body: Callable[[Store, MicroStep], None], forms: Forms, store: Store) -> Store:
@@ -57,8 +57,8 @@ def repeated(body: Callable[[Store, MicroStep], None], forms: Forms, store: Stor
             raise Undecided(f"micro-steps leave the {place[0].value} in different ways")
 
     left = {place: split(general[place][1])[0] for place in changing}
-    kept: Held = {p: {t: c for t, c in form.items() if _is_before(t[0])} for p, form in left.items()}
-    added: Held = {
+    kept: _Held = {p: {t: c for t, c in form.items() if _is_before(t[0])} for p, form in left.items()}
+    added: _Held = {
         p: {t: c for t, c in form.items() if not _is_before(t[0])} for p, form in left.items()
     }
     *early, start = _moved({p: split(begun[-1][p][1])[0] for p in changing}, kept, forms)
@@ -78,7 +78,7 @@ def repeated(body: Callable[[Store, MicroStep], None], forms: Forms, store: Stor
     return result
 
 
-def _alike(store: Store, other: Store, place: Slot) -> bool:
+def _alike(store: Store, other: Store, place: BufferPart) -> bool:
     """Whether a place is on the same side in two stores, and known on the same devices."""
     if place not in store or place not in other:
         return False
@@ -95,7 +95,7 @@ def _is_before(symbol: Symbol) -> bool:
     return False
 
 
-def _moved(values: Held, kept: Held, forms: Forms) -> list[Held]:
+def _moved(values: _Held, kept: _Held, forms: Forms) -> list[_Held]:
     """Values, and what later micro-steps make of them, until it stays as it is. Raises Undecided."""
     found = [values]
     for _ in range(LONGEST + 1):
@@ -107,7 +107,7 @@ def _moved(values: Held, kept: Held, forms: Forms) -> list[Held]:
     raise Undecided("each micro-step changes what earlier ones left")
 
 
-def _put(form: NormalForm, values: Held, forms: Forms) -> NormalForm:
+def _put(form: NormalForm, values: _Held, forms: Forms) -> NormalForm:
     """A combination of what was there, with values in its place."""
     result: NormalForm = {}
     for (symbol, word), times in form.items():
@@ -137,7 +137,7 @@ def _sum(form: NormalForm, micro_steps: Any) -> NormalForm:
             raise Undecided("a sum over micro-steps of a function of a sum over micro-steps")
         own = _renamed(symbol, OWN)
         whole = Symbol("summed", symbol.step, EVERY, own)
-        if symbol.kind in INDEXED and symbol.which == EACH:
+        if symbol.kind in _INDEXED and symbol.which == EACH:
             whole = own._replace(which=EVERY)
         result[whole, word] = times
     return result

@@ -22,7 +22,7 @@ class Symbol(NamedTuple):
     kind: str
     step: int
     which: MicroStep = 0
-    made_of: Any = None  # of a norm, a Norm; of a scaled value, a Scaled; of what is not known, why
+    made_of: Any = None  # of a norm, a SquareNorm; if scaled, a Scaled; if not known, why
     factors: tuple[Multiplier, ...] = ()
 
     @property
@@ -37,7 +37,7 @@ class Multiplier(NamedTuple):
     number: Frozen
 
 
-class Norm(NamedTuple):
+class SquareNorm(NamedTuple):
     """What the square norm of a gradient is made of. Along each axis: whether the gradient differs from
     device to device, and of slices, whose slice this one is.
     """
@@ -57,7 +57,7 @@ class Scaled(NamedTuple):
 
 BEFORE = "before"  # of symbols: what the earlier micro-steps left, whatever it is
 SAME = ("weight", "moment", "statistics")  # symbols that are the same on every device
-Position = tuple[Offset, ...]  # where a device is along each axis, seen from the element's owner
+Offsets = tuple[Offset, ...]  # where a device is along each axis, seen from the element's owner
 
 
 def frozen(form: NormalForm) -> Frozen:

@@ -25,14 +25,14 @@ from typing import Any
 from spec.checking.algebra import takers
 from spec.checking.forms import Forms, Need, OtherElements, Rejected, Why
 from spec.checking.micro_steps import repeated
-from spec.checking.symbols import LAST, MicroStep, Position, Symbol
+from spec.checking.symbols import LAST, MicroStep, Offsets, Symbol
 from spec.devices.operators import add, scale
 from spec.language.schedule import Buffer, Kind, Op, Schedule
 from spec.meaning.semantics import (
     CONTENT,
     MOMENT,
+    BufferPart,
     Domain,
-    Slot,
     Store,
     absent,
     execute,
@@ -47,7 +47,7 @@ from spec.numbers.arithmetic import Number
 FEW, MANY = 10, 1000  # micro-steps that are run one by one, and those that can be
 SETTLED_WITHIN = 4  # steps after which what has not repeated may be anything
 UNSETTLED = "it is another after every step"
-Relative = dict[Slot, tuple[bool, Mapping[Any, Number]]]
+Relative = dict[BufferPart, tuple[bool, Mapping[Any, Number]]]
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def _check(schedule: Schedule, forms: Forms) -> Verdict:
     if schedule.training.statistics:
         store[Buffer.STATISTICS, CONTENT] = (False, forms.symbol("statistics", 0))
     before, others = relative(store, 0, forms), forms.others
-    loose: set[tuple[Slot, Position]] = set()
+    loose: set[tuple[BufferPart, Offsets]] = set()
     for step in range(SETTLED_WITHIN + 2 * len(Buffer) * len([*forms.positions()])):
         forms.step, forms.updated = step, False
         for place, position in loose:
@@ -247,7 +247,7 @@ def relative(store: Store, step: int, forms: Forms) -> Relative:
     }
 
 
-def differ(one: Relative, other: Relative, forms: Forms) -> Iterator[tuple[Slot, Position]]:
+def differ(one: Relative, other: Relative, forms: Forms) -> Iterator[tuple[BufferPart, Offsets]]:
     """Where two steps left different things: in which place, and on which devices."""
     for place in one.keys() | other.keys():
         (host, value), (side, found) = (each.get(place, (None, {})) for each in (one, other))

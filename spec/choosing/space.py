@@ -135,7 +135,7 @@ WIDTHS = ("w", "g", "K")
 
 
 @dataclass(frozen=True)
-class Term:
+class CostTerm:
     """A product: bytes of an element, times the whole or a slice, once a step or per micro-step."""
 
     width: str
@@ -152,7 +152,7 @@ class Point:
     micro_steps: Number
     widths: tuple[Number, ...]
 
-    def of(self, term: Term) -> Number:
+    def of(self, term: CostTerm) -> Number:
         """The value of a product."""
         size = self.slice if term.sliced else self.whole
         bytes_ = self.widths[WIDTHS.index(term.width)] * size
@@ -160,31 +160,31 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Form:
+class ClosedForm:
     """A sum of products with whole coefficients."""
 
-    terms: tuple[tuple[Term, int], ...]
+    terms: tuple[tuple[CostTerm, int], ...]
 
     def at(self, point: Point) -> Number:
         """The value of the form."""
         return sum((n * point.of(term) for term, n in self.terms), 0 * point.whole)
 
 
-def sum_of(terms: Iterable[tuple[Term, int]]) -> Form:
+def sum_of(terms: Iterable[tuple[CostTerm, int]]) -> ClosedForm:
     """The sum of some products, like ones taken together."""
-    found: Counter[Term] = Counter()
+    found: Counter[CostTerm] = Counter()
     for term, n in terms:
         found[term] += n
-    return Form(tuple((term, n) for term, n in sorted(found.items(), key=repr) if n))
+    return ClosedForm(tuple((term, n) for term, n in sorted(found.items(), key=repr) if n))
 
 
 @dataclass(frozen=True)
 class CostForm:
     """A cost for every size: of all parameters; what is sent in units of N - 1 slices."""
 
-    resting: Form
-    sent: Form
-    host: Form
+    resting: ClosedForm
+    sent: ClosedForm
+    host: ClosedForm
 
     def at(self, point: Point) -> Cost:
         """Resting and host bytes at a point, and bytes sent for each element of N - 1 slices."""
@@ -194,9 +194,9 @@ class CostForm:
     def within(self, regime: Regime) -> CostForm:
         """The same where there is one micro-step, or no optimizer state."""
 
-        def restricted(form: Form) -> Form:
+        def restricted(form: ClosedForm) -> ClosedForm:
             return sum_of(
-                (Term(t.width, t.sliced, t.repeated and regime.several), n)
+                (CostTerm(t.width, t.sliced, t.repeated and regime.several), n)
                 for t, n in form.terms
                 if t.width != "K" or regime.kept is not Kept.NOTHING
             )
@@ -217,7 +217,7 @@ class _Slice(Exact):
 @cache
 def closed_form(placement: Placement) -> CostForm:
     """The cost of a placement as a sum of products, read off at units: costs are linear in each."""
-    found: tuple[list[tuple[Term, int]], ...] = ([], [], [])
+    found: tuple[list[tuple[CostTerm, int]], ...] = ([], [], [])
     for width, sliced in product(WIDTHS, (False, True)):
         w, g, k = (int(width == other) for other in WIDTHS)
         sizes = Sizes(int(not sliced), {BATCH: 2}, BytePolicy(w, g, k), None, _Slice(int(sliced)))
@@ -225,8 +225,8 @@ def closed_form(placement: Placement) -> CostForm:
         parts = (none.resting, one.resting), (none.sent, one.sent), (none.host, one.host)
         for i, (once, both) in enumerate(parts):
             apart = sliced and i != 1  # what is sent is slices, all of it
-            found[i].append((Term(width, apart, False), once))
-            found[i].append((Term(width, apart, True), both - once))
+            found[i].append((CostTerm(width, apart, False), once))
+            found[i].append((CostTerm(width, apart, True), both - once))
     return CostForm(*map(sum_of, found))
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from spec.costs.memory import MODEL_STATES, Sizes
 from spec.devices.collectives import COLLECTIVES
 from spec.devices.mesh import group_size
-from spec.language.schedule import COLLECTIVE_KINDS as MOVING
 from spec.language.schedule import (
+    COLLECTIVE_KINDS,
     HOST_TRANSFERS,
     REDUCTIONS,
     SCALARS,
@@ -82,7 +82,7 @@ def moves(schedule: Schedule, sizes: Sizes, micro_steps: Number = 1) -> list[Tra
     found = []
     for ops, times in ((schedule.micro_step, micro_steps), (schedule.finish, 1)):
         for op in ops:
-            if op.kind in (*HOST_TRANSFERS, *MOVING):
+            if op.kind in (*HOST_TRANSFERS, *COLLECTIVE_KINDS):
                 elements = times * elements_sent(op, schedule, sizes)
                 size, by_owners = elements * sizes.width_sent(op), _by_owners(op, sizes)
                 found.append(Transfer(op, times, elements, size, by_owners))

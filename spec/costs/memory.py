@@ -291,7 +291,7 @@ def _as_held(result: Op, steps: list[tuple[Op, frozenset[Buffer]]], by_unit: set
 
 
 @lru_cache(maxsize=4096)
-def moments(schedule: Schedule) -> tuple[tuple[Op, ...], ...]:
+def live_results(schedule: Schedule) -> tuple[tuple[Op, ...], ...]:
     """While each operation runs, the results that take room of their own."""
     live = at_the_start(schedule)
     found = []
@@ -310,7 +310,7 @@ def held(moment: tuple[Op, ...], room_of: RoomOf) -> Number:
 
 def transient(schedule: Schedule, sizes: Sizes) -> Number:
     """Bytes of the largest set of buffers that are live together and do not rest."""
-    distinct = dict.fromkeys(m for m in moments(schedule) if m)
+    distinct = dict.fromkeys(m for m in live_results(schedule) if m)
     rooms = (held(moment, lambda op: room(op, sizes)) for moment in distinct)
     return sizes.arithmetic.maximum(0 * sizes.psi, *rooms)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from spec.costs.lifetimes import arriving, live
 from spec.devices.collectives import COLLECTIVES, RING
 from spec.devices.layouts import WHOLE, Layout, Lies
-from spec.devices.mesh import Mesh, group_size
+from spec.devices.mesh import Device, Mesh, group_size
 from spec.language.moves import Move
 from spec.language.programs import Program
 from spec.models.parts import parts
@@ -18,11 +18,8 @@ from spec.numbers.arithmetic import Number, quotient
 Indices = Mapping[str, Number]  # how many values each index has
 
 
-Coordinates = Mapping[str, int]  # where a device is along each axis
-
-
 def elements(
-    value: Value, lies: Lies, indices: Indices, mesh: Mesh, place: Coordinates | None = None
+    value: Value, lies: Lies, indices: Indices, mesh: Mesh, place: Device | None = None
 ) -> Number:
     """Elements a device has of a value: of a cut index its slice, rounded up.
 
@@ -42,7 +39,7 @@ def elements(
     return product
 
 
-def _before(index: str, lies: Lies, mesh: Mesh, place: Coordinates) -> Number:
+def _before(index: str, lies: Lies, mesh: Mesh, place: Device) -> Number:
     """How many slices of an index come before that of the device at a place."""
     number: Number = 0
     for axis, lie in lies.items():
@@ -74,9 +71,7 @@ def messages(move: Move, program: Program, mesh: Mesh) -> Number:
     return found
 
 
-def kept_bytes(
-    program: Program, indices: Indices, mesh: Mesh, place: Coordinates | None = None
-) -> Number:
+def kept_bytes(program: Program, indices: Indices, mesh: Mesh, place: Device | None = None) -> Number:
     """Bytes of what backward reads of forward: the activations, where they are kept.
 
     At a `place`, without padding.
@@ -85,7 +80,7 @@ def kept_bytes(
 
 
 def waiting_bytes(
-    program: Program, indices: Indices, mesh: Mesh, place: Coordinates | None = None
+    program: Program, indices: Indices, mesh: Mesh, place: Device | None = None
 ) -> Number:
     """Bytes of what is held between the two parts of backward, as `kept_bytes`."""
     return _bytes(program.stored_between, program, indices, mesh, place)
@@ -116,13 +111,13 @@ def _bytes(
     program: Program,
     indices: Indices,
     mesh: Mesh,
-    place: Coordinates | None = None,
+    place: Device | None = None,
 ) -> Number:
     return sum(value.width * _elements(value, program, indices, mesh, place) for value in values)
 
 
 def _elements(
-    value: Value, program: Program, indices: Indices, mesh: Mesh, place: Coordinates | None = None
+    value: Value, program: Program, indices: Indices, mesh: Mesh, place: Device | None = None
 ) -> Number:
     """Along turns, those of one turn: a ring has as many as devices."""
     turns = {axis.turns: mesh[axis.name] for axis in program.axes if axis.ring}

@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 
+from spec.devices.mesh import Axes, Device
 from spec.numbers.arithmetic import Number, quotient
 
-Along = tuple[str, ...]  # axes
-At = Mapping[str, int]  # along each axis
-Slice = tuple[int, ...]  # where its owners are, along some axes
+_Slice = tuple[int, ...]  # where its owners are, along some axes
 
 
 @dataclass(frozen=True)
@@ -29,9 +28,9 @@ class Owners:
     mesh: Mapping[str, int]
     weights: tuple[tuple[Number, ...], ...]
     fills: bool = False
-    place: At = field(default_factory=dict)
+    place: Device = field(default_factory=dict)
 
-    def cut(self, axes: Along) -> bool:
+    def cut(self, axes: Axes) -> bool:
         """Whether what lies in slices along some axes is weights of owners."""
         return not self.mesh.keys().isdisjoint(axes)
 
@@ -42,12 +41,12 @@ class Owners:
         own, here = self._slices(every), self._slice_of(self.place, every)
         return len(own[here] if self.place else max(own.values(), key=sum))
 
-    def held(self, axes: Along) -> Number:
+    def held(self, axes: Axes) -> Number:
         """Elements of a slice along some axes."""
         slices = self._slices(axes)
         return self._most(lambda at: sum(slices[self._slice_of(at, axes)]))
 
-    def scattered(self, axes: Along, within: Along) -> Number:
+    def scattered(self, axes: Axes, within: Axes) -> Number:
         """Elements sent while slices are summed, each to those who own it along some axes."""
         before, after = self._slices(within), self._slices(within + axes)
         return self._most(
@@ -56,24 +55,24 @@ class Owners:
             )
         )
 
-    def gathered(self, axes: Along, within: Along) -> Number:
+    def gathered(self, axes: Axes, within: Axes) -> Number:
         """Elements sent while each slice goes from those who own it along some axes to the others."""
         along = {axis: n for axis, n in self.mesh.items() if axis in axes}
         sizes = {s: max(sum(of), int(self.fills)) for s, of in self._slices(within + axes).items()}
-        in_all: dict[Slice, Number] = {}
+        in_all: dict[_Slice, Number] = {}
         beside = [axis for axis in self.mesh if axis not in within + axes]
         for at in self._devices():
             if not any(at[axis] for axis in beside):  # one device of each slice
                 group = self._slice_of(at, within)
                 in_all[group] = in_all.get(group, 0) + sizes[self._slice_of(at, within + axes)]
 
-        def sent(at: At) -> Number:
+        def sent(at: Device) -> Number:
             after = {**at, **_next(at, along)}
             return in_all[self._slice_of(at, within)] - sizes[self._slice_of(after, within + axes)]
 
         return self._most(sent)
 
-    def summed(self, devices: Number, within: Along) -> Number:
+    def summed(self, devices: Number, within: Axes) -> Number:
         """Elements sent while a slice is summed over devices that all have it, weight by weight."""
         slices = self._slices(within)
         return self._most(
@@ -87,22 +86,22 @@ class Owners:
         places = product(*(range(size) for size in self.mesh.values()))
         return (dict(zip(self.mesh, at, strict=True)) for at in places)
 
-    def _most(self, of: Callable[[At], Number]) -> Number:
+    def _most(self, of: Callable[[Device], Number]) -> Number:
         return of(self.place) if self.place else max(map(of, self._devices()))
 
-    def _slice_of(self, at: At, axes: Along) -> Slice:
+    def _slice_of(self, at: Device, axes: Axes) -> _Slice:
         """Where a device is along some axes: there are the owners of its slice."""
         return tuple(n for axis, n in at.items() if axis in axes)
 
-    def _slices(self, axes: Along) -> dict[Slice, list[Number]]:
+    def _slices(self, axes: Axes) -> dict[_Slice, list[Number]]:
         """The sizes of the weights of each slice along some axes."""
-        found: dict[Slice, list[Number]] = {}
+        found: dict[_Slice, list[Number]] = {}
         for at, sizes in zip(self._devices(), self.weights, strict=True):
             found.setdefault(self._slice_of(at, axes), []).extend(sizes)
         return found
 
 
-def _next(at: At, along: Mapping[str, int]) -> dict[str, int]:
+def _next(at: Device, along: Mapping[str, int]) -> dict[str, int]:
     """The device after one, of a group along some axes; after the last the first."""
     found, carried = dict[str, int](), 1
     for axis, size in reversed([*along.items()]):

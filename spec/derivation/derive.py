@@ -18,7 +18,7 @@ from functools import lru_cache
 
 from spec.devices.layouts import Layout
 from spec.devices.mesh import Axes
-from spec.language.moves import COLLECTIVE, ORDER
+from spec.language.moves import COLLECTIVE, RANKS
 from spec.language.schedule import Buffer, Kind, Op, Phase, Rest, Schedule, Span
 from spec.models.states import State
 from spec.plans.modes import GATHERED, R
@@ -49,7 +49,7 @@ def _moved(
 ) -> list[Op]:
     """What lies in one way, brought to lie in another: what leaves less comes first."""
     has, kinds, ops = dict(has), _collectives(has, needs), []
-    for kind in ORDER:
+    for kind in RANKS:
         over = tuple(axis for axis in kinds if kinds[axis] == kind)
         if over:
             within = tuple(a for a, layout in has.items() if layout is _CUT and a not in over)

@@ -18,10 +18,10 @@ from spec.language.moves import Move
 from spec.language.programs import Program
 from spec.models.values import Operation
 
-Orders = dict[str, tuple[str, ...]]  # of each index, the axes that cut it, the outer one first
+AxisOrders = dict[str, tuple[str, ...]]  # of each index, the axes that cut it, the outer one first
 
 
-class Inner(NamedTuple):
+class InnerMove(NamedTuple):
     """A move along an axis, the inner one of two that cut an index."""
 
     of: str
@@ -31,7 +31,7 @@ class Inner(NamedTuple):
     program: Program
 
 
-def needed(programs: Iterable[Program]) -> Iterator[Inner]:
+def needed(programs: Iterable[Program]) -> Iterator[InnerMove]:
     """Of each move, the axes that must be outside its own."""
     for program in programs:
         rings = {axis.turns: axis.name for axis in program.axes}
@@ -42,7 +42,7 @@ def needed(programs: Iterable[Program]) -> Iterator[Inner]:
                 for name, lie in program.lies[move.value].items():
                     axis = rings.get(name, name)
                     if lie.index == index and axis != move.axis:
-                        yield Inner(index, axis, move.axis, move, program)
+                        yield InnerMove(index, axis, move.axis, move, program)
 
 
 def families(programs: Iterable[Program]) -> dict[str, str]:
@@ -71,7 +71,7 @@ def one_by_one(line: Operation) -> Iterator[tuple[str, str]]:
     return ((o, n) for o, n in line.renamed if olds.count(o) == 1 and news.count(n) == 1)
 
 
-def orders(programs: tuple[Program, ...]) -> Orders:
+def axis_orders(programs: tuple[Program, ...]) -> AxisOrders:
     """Of each index an order of the axes in which moves are along the inner one of those that cut it.
 
     As they are declared, where moves need no other order, or there is none.

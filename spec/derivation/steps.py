@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from spec.derivation.derive import derive
 from spec.derivation.distribute import NOTHING, distribute
-from spec.derivation.nesting import orders
+from spec.derivation.nesting import axis_orders
 from spec.derivation.norms import clipped
 from spec.devices.layouts import PARTIAL
 from spec.devices.mesh import ALL_WEIGHTS
@@ -61,7 +61,7 @@ def derive_step(
             schedule = clipped(schedule, cut, stages, (ALL_WEIGHTS,))
         groups.setdefault(schedule, []).append(weight)
     found = tuple(Group(tuple(weights), schedule) for schedule, weights in groups.items())
-    return replace(step, groups=found, orders=orders(programs))
+    return replace(step, groups=found, orders=axis_orders(programs))
 
 
 def _placed(states: Placement, profile: Profile, in_root: bool, cuts: tuple[str, ...]) -> Placement:
@@ -85,4 +85,4 @@ def step_of(schedule: Schedule, parts: Iterable[Part], names: frozenset[str] = N
     axes = tuple(Axis(name, stream=SAMPLES) for name in schedule.axes)
     programs = tuple(distribute(part, axes, names=names) for part in parts)
     weights = dict.fromkeys(weight.name for program in programs for weight in program.part.weights)
-    return Step(programs, (Group(tuple(weights), schedule),), orders=orders(programs))
+    return Step(programs, (Group(tuple(weights), schedule),), orders=axis_orders(programs))

@@ -18,7 +18,7 @@ INNER, OUTER = "inner", "outer"
 
 
 # -------------------------------------------------------------------- numbers
-def number(inside: Number, coordinate: Number, stride: Number) -> Number:
+def device_number(inside: Number, coordinate: Number, stride: Number) -> Number:
     """A device's number, with one more axis: its number on the axes inside, one stride per place.
 
     The stride is how many devices the axes inside have. Coordinates are digits in mixed radix.

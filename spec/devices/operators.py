@@ -72,7 +72,7 @@ def sliced(
 
 
 # -------------------------------------------------------------------- algebra
-def product(left: Operator, right: Operator, n: Number) -> tuple[Number, Operator]:
+def composed(left: Operator, right: Operator, n: Number) -> tuple[Number, Operator]:
     """left after right, as a coefficient times one operator.
 
     The coefficient is how many devices get something from `right` that `left` reads.
@@ -100,7 +100,7 @@ def apply(operator: Operator, axis: int, form: NormalForm, n: Number) -> dict[An
     """The normal form after `operator` along the axis of that index, of size n."""
     result: dict[Any, Number] = {}
     for (symbol, word), coefficient in form.items():
-        factor, after = product(operator, word[axis], n)
+        factor, after = composed(operator, word[axis], n)
         if isinstance(factor, int) and factor == 0:
             continue
         term = (symbol, (*word[:axis], after, *word[axis + 1 :]))
@@ -151,6 +151,6 @@ def reads(operator: Operator, device: Offset, named: tuple[int, ...]) -> tuple[i
     return (*named, *unnamed)
 
 
-def rest(device: Offset, named: tuple[int, ...], n: Number) -> Number:
+def unnamed(device: Offset, named: tuple[int, ...], n: Number) -> Number:
     """How many devices of a group of n are neither named nor the one that looks."""
     return n - len(named) - (1 if device is OTHER else 0)

@@ -113,14 +113,14 @@ class Move:
     def rank(self) -> int:
         """What leaves less comes first: turns end before anything, and begin after everything."""
         if self.in_turns:
-            return len(ORDER) if self.after == WHOLE and self.before.index else -1
-        return ORDER.index(self.collective)
+            return len(RANKS) if self.after == WHOLE and self.before.index else -1
+        return RANKS.index(self.collective)
 
     def __str__(self) -> str:
         return f"{self.makes} = {self.collective} over {self.axis} of {self.value.name}"
 
 
-ORDER = ("slice", "reduce_scatter", "all_to_all", "all_reduce", "all_gather")  # of moves
+RANKS = ("slice", "reduce_scatter", "all_to_all", "all_reduce", "all_gather")  # of moves
 
 
 def move_of(

@@ -68,7 +68,7 @@ def exactly(copies: Copies) -> Iterator[int]:
     return (i for i, (has, single) in enumerate(copies.pairs()) if has != single)
 
 
-def differences(kept: Iterable[Copies], unequal: Unequal = exactly) -> Iterator[Divergence]:
+def divergences(kept: Iterable[Copies], unequal: Unequal = exactly) -> Iterator[Divergence]:
     """Every copy that is not the single device's, in order; a state that nothing keeps, once."""
     for copies in kept:
         if copies.has is None:
@@ -82,4 +82,4 @@ def differences(kept: Iterable[Copies], unequal: Unequal = exactly) -> Iterator[
 
 def first_difference(kept: Iterable[Copies], unequal: Unequal = exactly) -> Divergence | None:
     """The first of them; none where the run matches."""
-    return next(differences(kept, unequal), None)
+    return next(divergences(kept, unequal), None)

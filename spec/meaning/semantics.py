@@ -33,8 +33,8 @@ from spec.models.states import State
 from spec.numbers.arithmetic import Number
 
 CONTENT, MOMENT = "content", "moment"  # the optimizer's content is its weights, if it has a copy
-Slot = tuple[Buffer, str]
-Store = dict[Slot, tuple[bool, Any]]  # where -> (on the host, value)
+BufferPart = tuple[Buffer, str]
+Store = dict[BufferPart, tuple[bool, Any]]  # where -> (on the host, value)
 
 _REST_OF = {STATE_OF[buffer]: buffer for buffer in RESTING}
 _COPY = (Kind.FETCH, Kind.OFFLOAD, Kind.KEEP, Kind.RECOMPUTE)

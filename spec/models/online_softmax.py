@@ -29,7 +29,7 @@ class Reals:
 FLOATS = Reals(math.exp, max)
 
 
-class Partial(NamedTuple):
+class PartialResult(NamedTuple):
     """What a query's attention needs to know of a block of keys."""
 
     reference: Number  # m: any number will do; the largest score, and no exponential overflows
@@ -42,30 +42,30 @@ class Partial(NamedTuple):
         return self.weighted / self.total
 
 
-def nothing(reference: Number = -sys.float_info.max) -> Partial:
+def no_keys(reference: Number = -sys.float_info.max) -> PartialResult:
     """The partial result of no keys: a block that is empty, or hidden from the query by the mask."""
-    return Partial(reference, 0, 0)
+    return PartialResult(reference, 0, 0)
 
 
-def weight(score: Number, reference: Number, reals: Reals) -> Number:
+def exponential(score: Number, reference: Number, reals: Reals) -> Number:
     """exp(x - m). With the log of the sum of all exp(x) as reference, it is the softmax itself."""
     return reals.exp(score - reference)
 
 
-def of_block(scores: Sequence[Number], values: Sequence[Number], reals: Reals) -> Partial:
+def of_block(scores: Sequence[Number], values: Sequence[Number], reals: Reals) -> PartialResult:
     """The partial result of a block's visible keys: their scores and, alike, their values."""
-    none = nothing()
+    none = no_keys()
     reference = reduce(reals.maximum, scores, none.reference)
-    weights = [weight(score, reference, reals) for score in scores]
+    weights = [exponential(score, reference, reals) for score in scores]
     weighted = sum((w * v for w, v in zip(weights, values, strict=True)), none.weighted)
-    return Partial(reference, sum(weights, none.total), weighted)
+    return PartialResult(reference, sum(weights, none.total), weighted)
 
 
-def merge(first: Partial, second: Partial, reals: Reals) -> Partial:
+def merge(first: PartialResult, second: PartialResult, reals: Reals) -> PartialResult:
     """The partial result of both blocks: rescaled to the larger reference, and added."""
     reference = reals.maximum(first.reference, second.reference)
-    one, other = (weight(p.reference, reference, reals) for p in (first, second))
-    return Partial(
+    one, other = (exponential(p.reference, reference, reals) for p in (first, second))
+    return PartialResult(
         reference,
         first.total * one + second.total * other,
         first.weighted * one + second.weighted * other,
@@ -81,7 +81,7 @@ def merge_outputs(
     reals: Reals,
 ) -> Number:
     """The output over both of two blocks: each one's, weighed by its share, from log-sum-exps."""
-    share, other_share = weight(log_total, both, reals), weight(other_log_total, both, reals)
+    share, other_share = exponential(log_total, both, reals), exponential(other_log_total, both, reals)
     return output * share + other * other_share
 
 

@@ -47,7 +47,7 @@ USUAL_NORMS = frozenset({"attention", "mlp"})
 CAPPED = frozenset({"scores", "logits"})
 DROPPED = frozenset({"words", "shares", "output"})  # of the embedding, of attention, of each block
 DENSE, STRAIGHT = "dense", "straight"
-KINDS = {
+LAYER_KINDS = {
     DENSE: "in a model with experts, a layer without",
     STRAIGHT: "queries and keys are not turned: they know no positions",
 }

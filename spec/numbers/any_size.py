@@ -16,7 +16,7 @@ from math import lcm, prod
 from spec.numbers.arithmetic import Number, power
 from spec.numbers.roots import whole_roots
 
-Factors = tuple[tuple[str, int], ...]  # sizes and their exponents, sorted
+_Factors = tuple[tuple[str, int], ...]  # sizes and their exponents, sorted
 
 
 class Undecided(ValueError):
@@ -30,7 +30,7 @@ class Polynomial:
     What is no more than a number becomes one.
     """
 
-    terms: tuple[tuple[Factors, Number], ...]
+    terms: tuple[tuple[_Factors, Number], ...]
 
     def __add__(self, other: Number) -> Number:
         total = dict(self.terms)
@@ -39,7 +39,7 @@ class Polynomial:
         return _of(total)
 
     def __mul__(self, other: Number) -> Number:
-        total: dict[Factors, Number] = {}
+        total: dict[_Factors, Number] = {}
         for left, a in self.terms:
             for right, b in _polynomial(other).terms:
                 exponents = Counter(dict(left))
@@ -165,17 +165,17 @@ def _polynomial(number: Number) -> Polynomial:
     return Polynomial((((), number),) if number else ())
 
 
-def _of(terms: Mapping[Factors, Number]) -> Number:
+def _of(terms: Mapping[_Factors, Number]) -> Number:
     found = tuple(sorted((f, times) for f, times in terms.items() if times))
     is_number = not found or (len(found) == 1 and not found[0][0])
     return sum(times for _, times in found) if is_number else Polynomial(found)
 
 
-def _inverse(factors: Factors, times: Number) -> Polynomial:
+def _inverse(factors: _Factors, times: Number) -> Polynomial:
     return Polynomial(((tuple((name, -e) for name, e in factors), power(times, -1)),))
 
 
-def _written(factors: Factors, times: Number) -> str:
+def _written(factors: _Factors, times: Number) -> str:
     above = [name if e == 1 else f"{name}^{e}" for name, e in factors if e > 0]
     below = "".join(f"/{name}" * -e for name, e in factors if e < 0)
     return "*".join(above if above and times == 1 else [str(times), *above]) + below

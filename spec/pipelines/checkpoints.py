@@ -12,7 +12,7 @@ from math import isqrt
 from spec.numbers.arithmetic import DIVISIBLE, EXACT, Arithmetic, Number, ceil_div
 
 
-def kept(
+def kept_at_most(
     checkpoints: Number,
     layers: Number,
     size_in: Number,
@@ -41,13 +41,13 @@ def best(layers: int, size_in: int, size_mid: int) -> int:
 
     def of(segment: int) -> tuple[int, int]:
         count = ceil_div(layers, segment)
-        return kept(count, layers, size_in, size_mid, EXACT), count
+        return kept_at_most(count, layers, size_in, size_mid, EXACT), count
 
     near = min(max(isqrt(layers * size_in // size_mid), 1), layers)
     least = of(near)
     for outwards in (range(near - 1, 0, -1), range(near + 1, layers + 1)):
         for segment in outwards:
-            if kept(Fraction(layers, segment), layers, size_in, size_mid) > least[0]:
+            if kept_at_most(Fraction(layers, segment), layers, size_in, size_mid) > least[0]:
                 break
             least = min(least, of(segment))
     return least[1]

@@ -102,7 +102,7 @@ def _folded_bubble(pipe: Pipeline) -> Number:
     return f + 2 * pipe.backward - 3 * w
 
 
-def span(pipe: Pipeline, arithmetic: Arithmetic = EXACT) -> Number:
+def makespan(pipe: Pipeline, arithmetic: Arithmetic = EXACT) -> Number:
     """Time from the first start to the last end."""
     return ideal(pipe) + bubble(pipe, arithmetic)
 
@@ -112,7 +112,7 @@ def bubble_of_ideal(pipe: Pipeline) -> Number:
     return _ratio(_in_units(pipe, bubble), pipe.units)
 
 
-def bubble_of_span(pipe: Pipeline) -> Number:
+def bubble_of_makespan(pipe: Pipeline) -> Number:
     """Idle part of the whole: (p - 1)/(v m + p - 1) (GPipe, arXiv 1811.06965, section 2.3)."""
     idle = _in_units(pipe, bubble)
     return _ratio(idle, pipe.units + idle)
@@ -218,18 +218,6 @@ def boundaries(pipe: Pipeline) -> Number:
     Where a V turns, it stays on the last stage.
     """
     return pipe.virtual_stages - (2 if pipe.is_folded else 1)
-
-
-def boundary_sends(pipe: Pipeline, stage: int) -> int:
-    """Boundary activations, and their cotangents, that a stage sends in a step.
-
-    All but the last virtual stage send forward, all but the first backward; one stage alone sends
-    nothing, nor does the last of a V to itself. The busiest stage sends 2 m v when p > 2.
-    """
-    if pipe.stages == 1:
-        return 0
-    ends = (stage == 0) + (stage == pipe.stages - 1)
-    return int(pipe.micro_batches * (2 * pipe.chunks - ends * (2 if pipe.is_folded else 1)))
 
 
 def _ratio(part: Number, whole: Number) -> Number:

@@ -23,13 +23,13 @@ from spec.numbers.arithmetic import Number, ceil_div
 from spec.pipelines.pipeline import Pipeline, place_of, virtual_stage
 
 Listed = tuple[int, ...]  # layers of each virtual stage, in the order that a micro-batch passes them
-OUTSIDE = -1  # the number of what is no layer: the embedding and the head
+NO_LAYER = -1  # the number of what is no layer: the embedding and the head
 BY_USE = Contraction(("use",), ("use",), ())  # a weight's gradient, from the pieces that use it
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of the model, and where it runs. `number`: of the layer, from 0, or OUTSIDE."""
+    """A part of the model, and where it runs. `number`: of the layer, from 0, or NO_LAYER."""
 
     part: Part
     number: Number
@@ -91,7 +91,7 @@ def ends(model: Model, pipe: Pipeline) -> tuple[Piece, ...]:
     by_name = {part.name: part for part in parts(model)}
     places = ((EMBEDDING, 0), (MODEL, 0), (HEAD, pipe.virtual_stages - 1))
     return tuple(
-        Piece(by_name[name], OUTSIDE, *place_of(pipe, virtual))
+        Piece(by_name[name], NO_LAYER, *place_of(pipe, virtual))
         for name, virtual in places
         if name in by_name
     )

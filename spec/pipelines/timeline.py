@@ -19,7 +19,7 @@ from spec.pipelines.pipeline import (
 )
 
 
-def needs(work: Work, stage: int, pipe: Pipeline) -> tuple[int, Work] | None:
+def waits_for(work: Work, stage: int, pipe: Pipeline) -> tuple[int, Work] | None:
     """The work, and its stage, that must have ended before this one starts."""
     virtual, last = virtual_stage(pipe, stage, work.chunk), pipe.virtual_stages - 1
     if work.phase is Half.WEIGHTS:
@@ -44,7 +44,7 @@ class Timeline:
     times: dict[Half, Fraction]
 
     @property
-    def span(self) -> Fraction:
+    def makespan(self) -> Fraction:
         """From the first start to the last end: the first stage starts at 0."""
         return max(
             start + self.times[work.phase] for stage in self.starts for work, start in stage.items()
@@ -52,7 +52,7 @@ class Timeline:
 
     def bubble(self, stage: int) -> Fraction:
         """Time in which a stage does nothing."""
-        return self.span - sum(self.times[work.phase] for work in self.starts[stage])
+        return self.makespan - sum(self.times[work.phase] for work in self.starts[stage])
 
     def idle(self, stage: int) -> Fraction:
         """That, from a stage's own first start to its own last end.
@@ -62,7 +62,7 @@ class Timeline:
         works = self.starts[stage].items()
         first = min(start for _, start in works)
         last = max(start + self.times[work.phase] for work, start in works)
-        return last - first - self.span + self.bubble(stage)
+        return last - first - self.makespan + self.bubble(stage)
 
     def in_flight(self, stage: int) -> int:
         """The most units at once whose forward has started and whose backward has not ended."""
@@ -88,7 +88,7 @@ def timed(orders: Sequence[Sequence[Work]], pipe: Pipeline) -> Timeline:
         for k in stages:
             works = left[k][-1]
             own = [(k, work) for work in works]
-            found = [need for work in works if (need := needs(work, k, pipe)) and need not in own]
+            found = [need for work in works if (need := waits_for(work, k, pipe)) and need not in own]
             late = [work for stage, work in found if work not in ended[stage]]
             if late:
                 waiting.append(f"stage {k} waits for {late[0].phase.value} of {late[0].micro_batch}")

@@ -22,9 +22,9 @@ from dataclasses import dataclass, replace
 from spec.devices.mesh import HOST
 from spec.language.moves import Axis
 from spec.models.states import State
-from spec.plans.model_strategies import HEADS, MODEL_AXES, copies_within
+from spec.plans.model_strategies import KV_HEADS, MODEL_AXES, copies_within
 from spec.plans.modes import Mode, R, S
-from spec.plans.placement import Placement, place
+from spec.plans.placement import Placement, place_states
 from spec.plans.strategies import STRATEGIES
 
 PIPELINE = "pp"
@@ -179,7 +179,7 @@ def with_copies(
     for factor in product.factors:
         found.append(factor)
         (axis, size) = (factor.cuts, sizes[factor.axes[0]]) if factor.cuts else (None, 1)
-        if axis is None or HEADS not in axis.weights:
+        if axis is None or KV_HEADS not in axis.weights:
             continue
         if size > heads and size % heads == 0 and group % (size // heads) == 0:
             copies = copies_within(axis)
@@ -202,7 +202,7 @@ def _on_each(factor: Factor, names: Mapping[str, tuple[str, ...]]) -> Factor:
         state: {name: mode for axis, mode in found for name in names.get(axis, (axis,))}
         for state, found in factor.states.modes
     }
-    return replace(factor, axes=axes, states=place(axes, modes, factor.states.hold))
+    return replace(factor, axes=axes, states=place_states(axes, modes, factor.states.hold))
 
 
 def combined(placements: Iterable[Placement]) -> Placement:
@@ -218,7 +218,7 @@ def combined(placements: Iterable[Placement]) -> Placement:
         hold = hold or placement.hold
         for state, found in placement.modes:
             modes[state] |= dict(found)
-    return place(axes, modes, hold)
+    return place_states(axes, modes, hold)
 
 
 def restricted(placed: Placement, axes: tuple[str, ...]) -> Placement:
@@ -226,12 +226,12 @@ def restricted(placed: Placement, axes: tuple[str, ...]) -> Placement:
     kept = tuple(axis for axis in placed.axes if axis in axes)
     on = {*kept, HOST} if kept else set[str]()
     modes = {state: {a: mode for a, mode in found if a in on} for state, found in placed.modes}
-    return place(kept, modes, placed.hold)
+    return place_states(kept, modes, placed.hold)
 
 
 def _along(axis: str, modes: Mapping[State, Mode]) -> Placement:
     """States in these modes along an axis."""
-    return place((axis,), {state: {axis: mode} for state, mode in modes.items()})
+    return place_states((axis,), {state: {axis: mode} for state, mode in modes.items()})
 
 
 def factor(name: str, *axes: str) -> Factor:
@@ -260,4 +260,4 @@ def _on(placement: Placement, names: Mapping[str, str]) -> Placement:
     modes = {
         state: {names.get(axis, axis): mode for axis, mode in found} for state, found in placement.modes
     }
-    return place(tuple(names[axis] for axis in placement.axes), modes, placement.hold)
+    return place_states(tuple(names[axis] for axis in placement.axes), modes, placement.hold)

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from spec.language.moves import Axis
+from spec.language.moves import VOCABULARY, Axis
 
-HEADS, WORDS, EXPERTS = "g", "v", "e"  # indices that weights are cut along
-GROUP = "r"  # of heads that share a key and a value
+KV_HEADS, EXPERTS = "g", "e"  # indices that weights are cut along
+HEADS_OF_A_GROUP = "r"  # of heads that share a key and a value
 SLOTS = "c"  # that tokens take in experts
 INSIDE_MLPS = ("f", "i", "t")  # those inside MLPs
 KEYS = "u"  # the index that goes round a ring
 SAMPLES, POSITIONS = "b", "s"  # indices that the stream is cut along
 
-TENSOR = (HEADS, *INSIDE_MLPS, WORDS)
-ATTENTION_BY_HEADS = (("scores", HEADS), ("sinks", HEADS))
+TENSOR = (KV_HEADS, *INSIDE_MLPS, VOCABULARY)
+ATTENTION_BY_HEADS = (("scores", KV_HEADS), ("sinks", KV_HEADS))
 
 MODEL_AXES: dict[str, Axis] = {
     "dp": Axis("batch", stream=SAMPLES),
@@ -46,5 +46,5 @@ def copies_within(axis: Axis) -> Axis:
     The heads that share them are cut, and all else that tensor parallelism cuts. So a key's weight is
     replicated along these devices, and what they find of its gradient is summed over them.
     """
-    weights = tuple(GROUP if index == HEADS else index for index in axis.weights)
+    weights = tuple(HEADS_OF_A_GROUP if index == KV_HEADS else index for index in axis.weights)
     return replace(axis, name=f"{axis.name} copies", weights=weights, within=axis.name)

@@ -58,7 +58,7 @@ class Placement:
         return tuple(a for a in self.axes if self.mode(state, a) is GATHERED)
 
 
-def place(
+def place_states(
     axes: tuple[str, ...], modes: Mapping[State, Mapping[str, Mode]], hold: bool = False
 ) -> Placement:
     """A placement from a mapping state -> axis -> mode. Every state needs a mode on every axis."""
@@ -74,7 +74,7 @@ def gradients_whole(placed: Placement) -> Placement:
     """The same, with gradients whole along all axes: they are summed when all micro-steps are done."""
     modes = {state: dict(found) for state, found in placed.modes}
     modes[State.GRADIENTS] = dict.fromkeys(modes[State.GRADIENTS], R)
-    return place(placed.axes, modes, placed.hold)
+    return place_states(placed.axes, modes, placed.hold)
 
 
 BATCH = "batch"
@@ -85,7 +85,7 @@ def on_batch(
 ) -> Placement:
     """A placement on one batch axis, from mode symbols; "S+O" is S on the axis, kept on the host."""
     symbols = dict(zip(State, (parameters, optimizer, gradients, activations), strict=True))
-    return place((BATCH,), {s: parse_modes(text, BATCH) for s, text in symbols.items()}, hold)
+    return place_states((BATCH,), {s: parse_modes(text, BATCH) for s, text in symbols.items()}, hold)
 
 
 def parse_modes(symbols: str, axis: str) -> dict[str, Mode]:

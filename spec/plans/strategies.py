@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from spec.models.states import State
 from spec.plans.modes import GATHERED, Mode, R, S
-from spec.plans.placement import Placement, on_batch, place
+from spec.plans.placement import Placement, on_batch, place_states
 
 
 def _replica_and_shard(parameters: Mode, optimizer: Mode, gradients: Mode) -> Placement:
     """Replicated along one batch axis, placed as given along the other."""
     modes = zip(State, (parameters, optimizer, gradients, S), strict=True)
     replica = dict(zip(State, (R, R, R, S), strict=True))
-    return place(("replica", "shard"), {s: {"replica": replica[s], "shard": mode} for s, mode in modes})
+    return place_states(
+        ("replica", "shard"), {s: {"replica": replica[s], "shard": mode} for s, mode in modes}
+    )
 
 
 STRATEGIES: dict[str, Placement] = {

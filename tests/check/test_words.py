@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from psem_model.check.words import Words
 from spec.checking.forms import Forms
-from spec.checking.symbols import EACH, EVERY, LAST, OWN, Multiplier, Norm, Symbol, frozen
+from spec.checking.symbols import EACH, EVERY, LAST, OWN, Multiplier, SquareNorm, Symbol, frozen
 from spec.derivation.derive import derive
 from spec.devices.operators import ALL, KEEP, OTHER, OWNER, SLICE, SUM, SUM_SLICE, Operator
 from spec.models.states import MIXED_ADAM
@@ -38,7 +38,7 @@ def number(*word):
 
 def norm(*word, varies, place=0):
     whole = frozen({of("gradient", SUM): 1})
-    return of("norm", *word, made_of=Norm(whole, (varies,), (place,)))
+    return of("norm", *word, made_of=SquareNorm(whole, (varies,), (place,)))
 
 
 KINDS = st.sampled_from(["weight", "moment", "gradient", "tied", "tokens"])

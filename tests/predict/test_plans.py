@@ -15,14 +15,14 @@ from psem_model.measure.placings import transformer
 from psem_model.predict.parts import BACKWARD, FORWARD
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
 from spec.models.transformer import EMBEDDING, LAYER
-from spec.pipelines.idle_and_held import boundary_sends, fullest
+from spec.pipelines.idle_and_held import fullest
 from spec.pipelines.pipeline import Half, order
 from spec.pipelines.stages import pieces, sends
 from spec.plans.compose import combined, factor
 from spec.plans.strategies import STRATEGIES
 from tests.support.command import exact
 from tests.support.examples import examples
-from tests.support.pipes import IN_ONE_PART
+from tests.support.pipes import IN_ONE_PART, boundary_sends
 from tests.support.plans import SHAPE, pipelines, plans
 from tests.support.products import plans as small_plans
 

@@ -11,8 +11,8 @@ from psem_model.predict.parts import AGAIN, BACKWARD, FORWARD
 from psem_model.published.entries import SYMBOLS, form, published, same
 from psem_model.published.models import layer
 from spec.derivation.distribute import EVERYTHING, NOTHING
-from spec.pipelines.checkpoints import kept
-from spec.pipelines.idle_and_held import bubble_of_ideal, bubble_of_span
+from spec.pipelines.checkpoints import kept_at_most
+from spec.pipelines.idle_and_held import bubble_of_ideal, bubble_of_makespan
 
 BY_ID = {entry.id: entry for entry in published()}
 LARGE = {"s": 2**16, "h": 4096, "a": 64}
@@ -42,7 +42,7 @@ def test_megatrons_sends_are_derived_beside_tensor_parallelism():
 def test_megatrons_bubble_is_relative_to_the_ideal_time(chunks):
     pipe = gpt("pp", p=4, L=8, m=12, v=chunks).pipe
     assert bubble_of_ideal(pipe) == Fraction(3, 12 * chunks)
-    assert bubble_of_span(pipe) == Fraction(3, 12 * chunks + 3)
+    assert bubble_of_makespan(pipe) == Fraction(3, 12 * chunks + 3)
 
 
 def test_as_many_checkpoints_are_kept_as_is_published():
@@ -52,7 +52,7 @@ def test_as_many_checkpoints_are_kept_as_is_published():
     )
     ratio = sympy.Rational(10) + 3 + sympy.Rational(5 * 64 * 2048, 6144 * 8)
     assert Fraction(size_mid, size_in) == Fraction(int(ratio.p), 2 * int(ratio.q))
-    best = min(range(1, 49), key=lambda count: kept(count, 48, size_in, size_mid))
+    best = min(range(1, 49), key=lambda count: kept_at_most(count, 48, size_in, size_mid))
     assert abs(best - sympy.sqrt(48 * ratio / 2)) < 1
 
 

@@ -21,7 +21,7 @@ from spec.pipelines import idle_and_held, pipeline, stages
 from spec.pipelines.pipeline import Half, Order, Pipeline
 from spec.plans.model_strategies import MODEL_AXES
 from tests.support.examples import examples
-from tests.support.pipes import IN_ONE_PART, chunks_of
+from tests.support.pipes import IN_ONE_PART, boundary_sends, chunks_of
 from tests.support.transformers import AGAIN, Plan, differing, plans, replicated
 from tests.support.variations import DROPOUTS
 
@@ -218,9 +218,9 @@ def test_stages_send_what_is_predicted(planned):
     sent = found.boundary.sent.get(("boundary", 0), [0] * found.boundary.devices)
     for k in range(pipe.stages):
         crossings = sum((a.stage == k) + (b.stage == k) for a, b in stages.sends(placed))
-        assert crossings * pipe.micro_batches == idle_and_held.boundary_sends(pipe, k)
+        assert crossings * pipe.micro_batches == boundary_sends(pipe, k)
         own = list(sent[k * found.inner : (k + 1) * found.inner])
-        assert own == [idle_and_held.boundary_sends(pipe, k) * boundary] * found.inner
+        assert own == [boundary_sends(pipe, k) * boundary] * found.inner
 
 
 @examples(25)

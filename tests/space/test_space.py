@@ -19,10 +19,10 @@ from spec.choosing.space import (
     REGIMES,
     WIDTHS,
     Cost,
+    CostTerm,
     Kept,
     Point,
     Regime,
-    Term,
     classes,
     cost,
     dominates,
@@ -321,7 +321,7 @@ def test_a_reason_names_the_operation_or_the_end_of_the_step():
     assert {reason_of(found)[1] for found in rejected if not found.op} <= {"end of the step"}
 
 
-TERMS = st.builds(Term, st.sampled_from(WIDTHS), st.booleans(), st.booleans())
+TERMS = st.builds(CostTerm, st.sampled_from(WIDTHS), st.booleans(), st.booleans())
 
 
 @given(st.lists(st.tuples(TERMS, st.integers(-2, 2)), max_size=6), st.data())

@@ -42,7 +42,7 @@ from spec.models.states import POLICIES, BytePolicy, State, custom_policy
 from spec.models.training import Loss, Training
 from spec.plans.compose import Product, factor
 from spec.plans.modes import Mode
-from spec.plans.placement import BATCH, on_batch, place
+from spec.plans.placement import BATCH, on_batch, place_states
 from spec.plans.strategies import STRATEGIES
 from tests.support.damage import with_one_fault, with_one_place_changed
 from tests.support.schedules import PIECES, placements, real_life, schedules
@@ -218,7 +218,9 @@ def released_too_early():
     modes = dict(
         zip(State, (Mode.REPLICATED, Mode.GATHERED, Mode.REPLICATED, Mode.SHARDED), strict=True)
     )
-    schedule = derive(place(("batch",), {state: {"batch": mode} for state, mode in modes.items()}))
+    schedule = derive(
+        place_states(("batch",), {state: {"batch": mode} for state, mode in modes.items()})
+    )
     kinds = [op.kind for op in schedule.finish]
     release, update = kinds.index(Kind.RELEASE), kinds.index(Kind.UPDATE)
     ops = [*schedule.finish]

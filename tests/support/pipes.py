@@ -20,3 +20,15 @@ def chunks_of(kind, some):
 def of_stages(stages):
     """A pipeline of so many stages, where nothing else matters."""
     return Pipeline(Order.ONE_F_ONE_B, stages, 1)
+
+
+def boundary_sends(pipe, stage):
+    """Boundary activations, and their cotangents, that a stage sends in a step.
+
+    All but the last virtual stage send forward, all but the first backward; one stage alone sends
+    nothing, nor does the last of a V to itself. The busiest stage sends 2 m v when p > 2.
+    """
+    if pipe.stages == 1:
+        return 0
+    ends = (stage == 0) + (stage == pipe.stages - 1)
+    return int(pipe.micro_batches * (2 * pipe.chunks - ends * (2 if pipe.is_folded else 1)))

@@ -25,7 +25,7 @@ from spec.language.schedule import (
 from spec.models.states import POLICIES, State
 from spec.models.training import Loss, Statistics, Training
 from spec.plans.modes import Mode
-from spec.plans.placement import on_batch, place
+from spec.plans.placement import on_batch, place_states
 from spec.plans.strategies import STRATEGIES
 from tests.support.damage import FACTORS, damaged, operations, redirected, some_axes, trainings
 
@@ -43,7 +43,7 @@ def placements(draw, axes=1):
         return on_batch(*draw(st.sampled_from(REALISABLE)), hold=hold)
     mode = st.sampled_from([Mode.REPLICATED, Mode.SHARDED, Mode.GATHERED])
     modes = {state: {axis: draw(mode) for axis in AXES} for state in State}
-    return place(AXES, modes, draw(st.booleans()))
+    return place_states(AXES, modes, draw(st.booleans()))
 
 
 # ------------------------------------------------------------- real-life pieces

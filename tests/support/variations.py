@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from spec.models.transformer import CAPPED, DROPPED, KINDS, NORMS, USUAL_NORMS, Latent
+from spec.models.transformer import CAPPED, DROPPED, LAYER_KINDS, NORMS, USUAL_NORMS, Latent
 
 SMALL = st.integers(1, 3)
 DROPOUTS = st.just(DROPPED) | st.frozensets(st.sampled_from(sorted(DROPPED)))
@@ -32,7 +32,7 @@ def experts(draw, most, chosen, tensor=1):
     """So many experts, or none; beside them an MLP that all tokens share, and layers without any."""
     if not most:
         return {}
-    kinds = st.lists(st.frozensets(st.sampled_from(sorted(KINDS))), max_size=3).map(tuple)
+    kinds = st.lists(st.frozensets(st.sampled_from(sorted(LAYER_KINDS))), max_size=3).map(tuple)
     return {
         "experts": most,
         "chosen": chosen,

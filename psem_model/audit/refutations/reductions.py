@@ -13,7 +13,7 @@ from psem_model.simulator import Arithmetic
 from psem_model.simulator.arithmetic import Array
 from psem_model.simulator.layout import Cluster
 from psem_model.simulator.network import Network, all_reduce
-from spec.models.online_softmax import Partial, Reals, merge, of_block
+from spec.models.online_softmax import PartialResult, Reals, merge, of_block
 from spec.plans.placement import BATCH
 
 DEVICES = 2
@@ -52,7 +52,7 @@ def a_function_of_terms_reduces_to_another_value(
 
 
 Scores = Sequence[int]
-Sent = Callable[[Partial], list[Any]]
+Sent = Callable[[PartialResult], list[Any]]
 
 
 @refutes("F5", "sums_without_rescaling", [0], [1], lambda block: [block.total, block.weighted])

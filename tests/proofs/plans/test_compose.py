@@ -33,8 +33,8 @@ from spec.devices.hierarchy import (
     OPERATORS,
     OUTER,
     OUTER_FIRST,
+    device_number,
     next_stride,
-    number,
     volumes,
 )
 from spec.devices.operators import KEEP, SUM, Operator, apply
@@ -59,7 +59,7 @@ def numbered(coordinates, sizes):
     """A device's number, from its coordinates and the sizes of the axes, innermost first."""
     found, stride = 0, 1
     for coordinate, size in zip(coordinates, sizes, strict=True):
-        found, stride = number(found, coordinate, stride), next_stride(stride, size)
+        found, stride = device_number(found, coordinate, stride), next_stride(stride, size)
     return found
 
 
@@ -148,9 +148,19 @@ ONE_DEVICE_HAS_THE_SUM = OPERATORS | {ALL_REDUCE.name: Operator(0, "all")}
 NO_GATHER = HIERARCHICAL[:2]
 OTHER_GATHER = (*NO_GATHER, (OUTER, ALL_GATHER))
 MUTANTS = [
-    ("coordinates are added", "number", lambda inside, c, stride: inside + c, "K1 K2 C6"),
-    ("strides leave a gap", "number", lambda inside, c, stride: inside + c * (stride + 1), "K1 K2 C6"),
-    ("numbers begin at one", "number", lambda inside, c, stride: inside + c * stride + 1, "K1 K2 C6"),
+    ("coordinates are added", "device_number", lambda inside, c, stride: inside + c, "K1 K2 C6"),
+    (
+        "strides leave a gap",
+        "device_number",
+        lambda inside, c, stride: inside + c * (stride + 1),
+        "K1 K2 C6",
+    ),
+    (
+        "numbers begin at one",
+        "device_number",
+        lambda inside, c, stride: inside + c * stride + 1,
+        "K1 K2 C6",
+    ),
     ("strides add up", "next_stride", lambda stride, size: stride + size, "K1"),
     ("strides stay as they are", "next_stride", lambda stride, size: stride, "K1"),
     ("slices begin late", "first_element", lambda d, c: d * c + 1, "K1 K2"),
@@ -176,7 +186,12 @@ MUTANTS = [
     ("all is left of what is in slices", "_leaves_slices", lambda *_: False, "K7"),
     ("slices are left of everything", "_leaves_slices", lambda *_: True, "K7"),
     ("parameters are held whatever is combined", "combined", held, "K8"),
-    ("numbers of rows are numbers of columns", "number", lambda inside, c, stride: inside + c, "K8"),
+    (
+        "numbers of rows are numbers of columns",
+        "device_number",
+        lambda inside, c, stride: inside + c,
+        "K8",
+    ),
 ]
 
 

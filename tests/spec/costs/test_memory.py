@@ -16,7 +16,7 @@ from spec.costs.memory import (
     Unit,
     Vector,
     at_the_start,
-    moments,
+    live_results,
     peak,
     room,
 )
@@ -148,7 +148,7 @@ def test_what_takes_room_is_used_or_is_held_whole_until_others_had_theirs(placem
         held = {buffer for (buffer, _), (on_host, _) in store.items() if not on_host}
         return held & {*PASSING}
 
-    for (m, op), moment in zip(schedule.flat(1), moments(schedule), strict=True):
+    for (m, op), moment in zip(schedule.flat(1), live_results(schedule), strict=True):
         before = there()
         execute(op, schedule, world, store, m)
         taking = {result.target for result in moment}
@@ -170,7 +170,7 @@ def test_tied_gradients_take_room_until_they_are_added_whatever_is_done_between(
     """Backward makes them beside the others, which may be scaled before these are added."""
     schedule = with_loss_scale(with_tied_parameters(derive(placement)), Fraction(2))
     there = False
-    for op, moment in zip(schedule.micro_step, moments(schedule), strict=False):
+    for op, moment in zip(schedule.micro_step, live_results(schedule), strict=False):
         there = there or op.kind is Kind.BACKWARD
         if op.kind is not Kind.RELEASE:
             assert (Buffer.TIED in {result.target for result in moment}) is there
@@ -179,7 +179,7 @@ def test_tied_gradients_take_room_until_they_are_added_whatever_is_done_between(
 
 @given(placements() | placements(2))
 def test_what_is_held_whole_goes_when_no_unit_waits_for_its_turn(placement):
-    found = moments(derive(placement))
+    found = live_results(derive(placement))
     for before, after in pairwise(found):
         gone = [result for result in before if result not in after]
         in_turns = [result for result in before if result in after and result.span is Span.UNIT]

@@ -14,7 +14,7 @@ from proofs.trusted.kernel import Kernel, KernelError
 from spec.costs.model_costs import elements, elements_moved, kept_bytes, weights
 from spec.derivation.distribute import EVERYTHING, NOTHING, PAIRS, distribute
 from spec.devices.layouts import along
-from spec.language.moves import ORDER, Move
+from spec.language.moves import RANKS, Move
 from spec.models.parts import layer
 from spec.models.transformer import Transformer
 from spec.models.values import Value
@@ -149,7 +149,7 @@ def test_tokens_go_to_their_experts_before_they_are_gathered(b, s, h, t, e):
         assert found == by_hand(b, s, h, k, t, e)
 
 
-LATE = [order for order in permutations(ORDER) if order.index("all_gather") < order.index("all_to_all")]
+LATE = [order for order in permutations(RANKS) if order.index("all_gather") < order.index("all_to_all")]
 
 
 @pytest.mark.parametrize("order", LATE[::7])

@@ -21,7 +21,7 @@ from spec.language.schedule import (
 )
 from spec.models.states import State
 from spec.plans.modes import Mode
-from spec.plans.placement import on_batch, place
+from spec.plans.placement import on_batch, place_states
 from tests.support.schedules import AXES, placements
 
 SOME = [*chain.from_iterable(combinations(AXES, n) for n in range(len(AXES) + 1))]
@@ -50,7 +50,7 @@ def test_an_operation_is_of_the_phase_that_it_serves(placement, each, first):
 
 @given(st.sampled_from(Mode), st.booleans())
 def test_on_one_device_there_is_nothing_to_sum_in_every_micro_step(mode, hold):
-    alone = place((), {state: {} for state in State}, hold)
+    alone = place_states((), {state: {} for state in State}, hold)
     assert derive(replace(alone, each=True)) == derive(alone)
 
 
@@ -89,7 +89,7 @@ GATHERED_ALONG_ONE = {
 
 
 @given(placements(2), st.booleans(), st.sampled_from(SOME), st.sampled_from(SOME))
-@example(place(AXES, GATHERED_ALONG_ONE), False, (), ("b",))
+@example(place_states(AXES, GATHERED_ALONG_ONE), False, (), ("b",))
 def test_collectives_act_on_slices_wherever_their_operand_lies_in_slices(placement, each, first, again):
     first, again = (tuple(a for a in axes if a in placement.axes) for axes in (first, again))
     schedule = derive(replace(placement, each=each, first=first, again=again, uses=2))

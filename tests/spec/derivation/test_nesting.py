@@ -14,7 +14,7 @@ from psem_model.reading.shapes import small
 from psem_model.simulator.slices import Grid
 from spec.checking.steps import check_orders, cut_twice
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING
-from spec.derivation.nesting import needed, orders
+from spec.derivation.nesting import axis_orders, needed
 from spec.derivation.steps import derive_step
 from spec.devices.layouts import LayoutError
 from spec.models.parts import parts
@@ -75,7 +75,7 @@ def products():
 def test_a_derived_step_moves_along_inner_axes(strategy, again):
     step = stepped(strategy, again)
     check_orders(step.programs, step.orders)
-    assert step.orders == orders(step.programs)
+    assert step.orders == axis_orders(step.programs)
 
 
 @pytest.mark.parametrize("strategy", ["tp+sp * cp", "cp-all-to-all * tp+sp", "ep * tp+sp", *TWICE])

@@ -13,7 +13,7 @@ from proofs.trusted.kernel import KernelError
 from spec.checking.programs import Type, _made, check_program
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS, distribute
 from spec.devices.layouts import PARTIAL, WHOLE, LayoutError, along
-from spec.language.moves import ORDER, Move, move_of
+from spec.language.moves import RANKS, Move, move_of
 from spec.meaning.terms import Terms
 from spec.models.parts import layer, parts
 from spec.models.transformer import DROPPED, Transformer
@@ -155,7 +155,7 @@ def test_what_ends_turns_comes_before_any_other_move_and_what_begins_them_after(
     for move in program.moves:
         ends = move.in_turns and move.before == PARTIAL
         assert (move.rank < 0) is ends
-        assert (move.rank >= len(ORDER)) is (move.in_turns and not ends)
+        assert (move.rank >= len(RANKS)) is (move.in_turns and not ends)
 
 
 @given(st.sampled_from([WHOLE, along("s"), along("g")]), st.sampled_from(["tensor", "context"]))

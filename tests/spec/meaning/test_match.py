@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from psem_model.simulator import Arithmetic, Floating
 from psem_model.text.figures import divergence_json, divergence_text
-from spec.meaning.match import Copies, Divergence, Place, differences, first_difference
+from spec.meaning.match import Copies, Divergence, Place, divergences, first_difference
 
 SMALL = st.integers(-2, 2)
 TWO = st.lists(st.tuples(SMALL, SMALL), min_size=1, max_size=6)
@@ -40,7 +40,7 @@ def test_differences_are_all_that_differ_in_order_and_the_first_is_the_first(row
         for i, (has, single) in enumerate(row)
         if has != single
     ]
-    assert list(differences(kept)) == expected
+    assert list(divergences(kept)) == expected
     assert first_difference(kept) == (expected[0] if expected else None)
 
 
@@ -56,14 +56,14 @@ def test_what_comes_after_the_first_difference_is_not_computed():
 def test_arrays_differ_where_lists_do(rows):
     kept = [in_rows(row) for row in rows]
     arrays = map(in_arrays, kept)
-    assert list(differences(arrays, Arithmetic().unequal)) == list(differences(kept))
+    assert list(divergences(arrays, Arithmetic().unequal)) == list(divergences(kept))
 
 
 @given(st.lists(st.tuples(SMALL, SMALL), min_size=4, max_size=4))
 def test_arrays_are_looked_at_device_by_device(pairs):
     has, single = (np.array(row, object).reshape(2, 2) for row in zip(*pairs, strict=True))
     copies = Copies(0, "parameters", has, single, lambda i: Place(i[:1], i[1]))
-    found = [(*d.place.device, d.place.element) for d in differences([copies], Arithmetic().unequal)]
+    found = [(*d.place.device, d.place.element) for d in divergences([copies], Arithmetic().unequal)]
     assert found == [(i // 2, i % 2) for i, (a, b) in enumerate(pairs) if a != b]
 
 
@@ -85,7 +85,7 @@ def test_what_is_no_number_differs_from_every_number():
 def test_a_state_that_nothing_keeps_diverges_once_whatever_is_equal():
     nothing = Copies(1, "parameters", None, [5, 6], lambda i: Place((i,), i))
     for unequal in (Arithmetic().unequal, Floating().unequal):
-        (only,) = differences([nothing], unequal)
+        (only,) = divergences([nothing], unequal)
         assert only == Divergence(1, Place((0,), 0), "parameters", None, 5)
     assert list(nothing.pairs()) == [(None, 5), (None, 6)]
     assert divergence_text(only) == "after step 2, no copy of the parameters is kept"

@@ -15,13 +15,13 @@ from proofs.trusted.kernel import Kernel, KernelError
 from spec.devices.collectives import all_gather_sends
 from spec.models.online_softmax import (
     FLOATS,
-    Partial,
+    PartialResult,
     Reals,
+    exponential,
     merge,
-    nothing,
+    no_keys,
     of_block,
     score_gradient,
-    weight,
 )
 
 WHOLE = Reals(lambda score: Fraction(2) ** score, max)  # exact: powers of two, of whole scores
@@ -90,7 +90,7 @@ def test_a_ring_gives_every_device_the_attention_of_the_keys_its_query_may_see(c
 
 
 partials = st.builds(
-    Partial, st.integers(-9, 9), st.fractions(0, 9), st.fractions(min_value=-9, max_value=9)
+    PartialResult, st.integers(-9, 9), st.fractions(0, 9), st.fractions(min_value=-9, max_value=9)
 )
 
 
@@ -101,20 +101,20 @@ def test_merging_is_associative_and_commutative_with_an_identity(p, q, u):
 
     assert both(both(p, q), u) == both(p, both(q, u))
     assert both(p, q) == both(q, p)
-    assert both(nothing(-9), p) == p
+    assert both(no_keys(-9), p) == p
 
 
 @given(st.floats(-1e300, 1e300), st.floats(0, 9), st.floats(-9, 9))
 def test_floats_have_the_identity_without_overflow(reference, total, weighted):
-    some = Partial(reference, total, weighted)
-    assert merge(nothing(), some, FLOATS) == merge(some, nothing(), FLOATS) == some
-    assert merge(nothing(), nothing(), FLOATS) == nothing() == of_block([], [], FLOATS)
+    some = PartialResult(reference, total, weighted)
+    assert merge(no_keys(), some, FLOATS) == merge(some, no_keys(), FLOATS) == some
+    assert merge(no_keys(), no_keys(), FLOATS) == no_keys() == of_block([], [], FLOATS)
 
 
 @given(st.lists(floats, min_size=1, max_size=9), st.floats(-500, 500))
 def test_the_reference_does_not_matter(scores, reference):
     values = np.arange(len(scores)) - 2.0
-    weights = np.array([weight(x, reference, FLOATS) for x in scores])
+    weights = np.array([exponential(x, reference, FLOATS) for x in scores])
     plain = attention(np.array(scores), values)
     assert abs(weights @ values / weights.sum() - plain) <= 1e-11 * (len(scores) + 2)
 
@@ -130,7 +130,7 @@ def test_gradients_of_blocks_from_the_saved_log_sum_exp_are_those_of_the_whole(c
     dq, dk, dv = np.zeros_like(query), np.zeros_like(key), np.zeros_like(value)
     for block in order:  # each device with the keys that it has now
         for j in (j for j, owner in enumerate(owners) if owner == block):
-            p = weight(key[j] @ query, saved, FLOATS)
+            p = exponential(key[j] @ query, saved, FLOATS)
             ds = score_gradient(p, out_bar @ value[j], out_bar @ forward.output)
             dq, dk[j], dv[j] = dq + ds * key[j], ds * query, p * out_bar
 
@@ -172,14 +172,14 @@ def test_the_proofs_hold(claim):
 
 def without_rescaling(first, second, reals):
     reference = reals.maximum(first.reference, second.reference)
-    return Partial(reference, first.total + second.total, first.weighted + second.weighted)
+    return PartialResult(reference, first.total + second.total, first.weighted + second.weighted)
 
 
 def rescaled_once(first, second, reals):
     """The second is taken to be at the larger reference."""
     reference = reals.maximum(first.reference, second.reference)
-    scale = weight(first.reference, reference, reals)
-    return Partial(
+    scale = exponential(first.reference, reference, reals)
+    return PartialResult(
         reference, first.total * scale + second.total, first.weighted * scale + second.weighted
     )
 
@@ -195,9 +195,9 @@ def only_totals_rescaled(first, second, reals):
         ("merge", rescaled_once, [WHOLE_ATTENTION, LAWS]),
         ("merge", only_totals_rescaled, [WHOLE_ATTENTION]),
         ("merge", lambda first, second, reals: second, [WHOLE_ATTENTION, LAWS]),
-        ("weight", lambda x, m, reals: reals.exp(m - x), [WHOLE_ATTENTION, LAWS]),
-        ("weight", lambda x, m, reals: reals.exp(x), [WHOLE_ATTENTION, LAWS]),
-        ("nothing", lambda m=0: Partial(m, 1, 0), [WHOLE_ATTENTION, LAWS]),
+        ("exponential", lambda x, m, reals: reals.exp(m - x), [WHOLE_ATTENTION, LAWS]),
+        ("exponential", lambda x, m, reals: reals.exp(x), [WHOLE_ATTENTION, LAWS]),
+        ("no_keys", lambda m=0: PartialResult(m, 1, 0), [WHOLE_ATTENTION, LAWS]),
         ("score_gradient", lambda p, with_value, with_output: p * with_value, [WHOLE_ATTENTION]),
         ("score_gradient", lambda p, with_value, with_output: p * with_output, [WHOLE_ATTENTION]),
         ("score_gradient", lambda p, v, o: p * (1 - p) * (v - o), [WHOLE_ATTENTION]),

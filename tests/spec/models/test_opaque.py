@@ -24,7 +24,7 @@ from spec.models.states import MIXED_ADAM, State
 from spec.numbers.arithmetic import DIVISIBLE
 from spec.plans.compose import Factor, Product
 from spec.plans.modes import Mode
-from spec.plans.placement import place
+from spec.plans.placement import place_states
 from spec.plans.strategies import STRATEGIES
 from tests.support.examples import examples
 from tests.support.needs_and_held import UnmetError, sent_by_state
@@ -164,7 +164,7 @@ def placements(draw):
         modes[state] = {axis: draw(among) for axis in axes}
         if draw(st.integers(0, 5)) == 0:
             modes[state][HOST] = Mode.OFFLOADED
-    return place(axes, modes, draw(st.booleans()))
+    return place_states(axes, modes, draw(st.booleans()))
 
 
 @examples(1000)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import proofs.pipelines.checkpoints as proof
 from proofs.trusted.kernel import Kernel, KernelError
 from spec.numbers.arithmetic import EXACT
-from spec.pipelines.checkpoints import best, kept
+from spec.pipelines.checkpoints import best, kept_at_most
 
 layers_ = st.integers(1, 300)
 sizes = st.integers(1, 10**12)
@@ -19,7 +19,9 @@ sizes = st.integers(1, 10**12)
 
 def of_all(layers, size_in, size_mid):
     """The best number, by trying all."""
-    return min(range(1, layers + 1), key=lambda count: kept(count, layers, size_in, size_mid, EXACT))
+    return min(
+        range(1, layers + 1), key=lambda count: kept_at_most(count, layers, size_in, size_mid, EXACT)
+    )
 
 
 @given(layers_, sizes, sizes)
@@ -39,8 +41,10 @@ def test_the_best_number_keeps_no_more_than_its_neighbours_and_those_next_to_the
     found = best(layers, size_in, size_mid)
     root = isqrt(layers * size_mid // size_in)
     others = {found - 1, found + 1, root, root + 1}
-    least = kept(found, layers, size_in, size_mid, EXACT)
-    assert all(kept(n, layers, size_in, size_mid, EXACT) >= least for n in others if 1 <= n <= layers)
+    least = kept_at_most(found, layers, size_in, size_mid, EXACT)
+    assert all(
+        kept_at_most(n, layers, size_in, size_mid, EXACT) >= least for n in others if 1 <= n <= layers
+    )
 
 
 @pytest.mark.parametrize(
@@ -58,7 +62,7 @@ def test_the_best_number_is_between_one_and_all_wherever_the_root_is(
     layers, size_in, size_mid, expected
 ):
     counts = range(1, layers + 1)
-    assert min(counts, key=lambda n: kept(n, layers, size_in, size_mid)) == expected
+    assert min(counts, key=lambda n: kept_at_most(n, layers, size_in, size_mid)) == expected
     assert best(layers, size_in, size_mid) == expected
 
 
@@ -66,8 +70,8 @@ def test_the_best_number_is_between_one_and_all_wherever_the_root_is(
 def test_of_equal_segments_the_best_number_is_next_to_the_root_or_at_an_end(layers, size_in, size_mid):
     root = isqrt(layers * size_mid // size_in)
     near = {min(max(n, 1), layers) for n in (root, root + 1)}
-    least = min(kept(Fraction(n), layers, size_in, size_mid) for n in range(1, layers + 1))
-    assert min(kept(Fraction(n), layers, size_in, size_mid) for n in near) == least
+    least = min(kept_at_most(Fraction(n), layers, size_in, size_mid) for n in range(1, layers + 1))
+    assert min(kept_at_most(Fraction(n), layers, size_in, size_mid) for n in near) == least
 
 
 @given(layers_, layers_)
@@ -80,13 +84,17 @@ def test_layers_cut_into_equal_segments_keep_what_the_closed_form_says(
     count, length, size_in, size_mid
 ):
     layers = count * length
-    exactly = kept(count, layers, size_in, size_mid, EXACT)
-    assert exactly == kept(count, layers, size_in, size_mid) == count * size_in + length * size_mid
+    exactly = kept_at_most(count, layers, size_in, size_mid, EXACT)
+    assert (
+        exactly == kept_at_most(count, layers, size_in, size_mid) == count * size_in + length * size_mid
+    )
 
 
 @given(layers_, layers_, sizes, sizes)
 def test_unequal_segments_keep_at_most_one_layer_more(count, layers, size_in, size_mid):
-    more = kept(count, layers, size_in, size_mid, EXACT) - kept(count, layers, size_in, size_mid)
+    more = kept_at_most(count, layers, size_in, size_mid, EXACT) - kept_at_most(
+        count, layers, size_in, size_mid
+    )
     assert 0 <= more < size_mid
 
 
@@ -111,7 +119,7 @@ def test_the_proof_holds():
     ids=["all layers are kept", "upside down", "the sizes change places", "inputs are kept twice"],
 )
 def test_a_broken_rule_is_noticed(broken, monkeypatch):
-    monkeypatch.setattr(proof, "kept", broken)
+    monkeypatch.setattr(proof, "kept_at_most", broken)
     monkeypatch.setattr("proofs.trusted.kernel.RESOURCE_LIMIT", 1_000_000)
     with pytest.raises(KernelError, match="not proved"):
         proof.least_is_kept_at_the_square_root(Kernel("A5"))
@@ -119,5 +127,5 @@ def test_a_broken_rule_is_noticed(broken, monkeypatch):
 
 @given(layers_, st.fractions(min_value=Fraction(1, 9), max_value=9))
 def test_sizes_may_be_in_any_unit(layers, unit):
-    whole = kept(1, layers, 6, 35)
-    assert kept(1, layers, 6 * unit, 35 * unit) == whole * unit
+    whole = kept_at_most(1, layers, 6, 35)
+    assert kept_at_most(1, layers, 6 * unit, 35 * unit) == whole * unit

@@ -16,17 +16,16 @@ from spec.pipelines import dual_pipe_times as times
 from spec.pipelines import pipeline as spec
 from spec.pipelines.dual_pipe import rounds_without
 from spec.pipelines.idle_and_held import (
-    boundary_sends,
     bubble,
     bubble_of_ideal,
-    bubble_of_span,
+    bubble_of_makespan,
     bubble_repeated,
     fullest_in_order,
     fullest_in_two_parts,
     ideal,
     in_flight,
+    makespan,
     repeated_of_ideal,
-    span,
     waiting_beside,
 )
 from spec.pipelines.pipeline import (
@@ -38,8 +37,8 @@ from spec.pipelines.pipeline import (
     order,
     virtual_stage,
 )
-from spec.pipelines.timeline import needs, timeline
-from tests.support.pipes import enough
+from spec.pipelines.timeline import timeline, waits_for
+from tests.support.pipes import boundary_sends, enough
 
 TIMES = st.fractions(min_value=Fraction(1, 9), max_value=9, max_denominator=9)
 SIZES = st.lists(st.integers(0, 9), min_size=2, max_size=2)
@@ -146,11 +145,11 @@ def test_every_stage_does_each_work_once_and_second_parts_in_the_order_of_first_
 def test_every_stage_idles_as_published_where_forward_and_first_part_take_equally_long(pipe):
     run = timeline(pipe)
     assert bubble(pipe) == published(pipe)
-    assert run.span == span(pipe)
+    assert run.makespan == makespan(pipe)
     assert all(run.bubble(stage) == bubble(pipe) for stage in range(pipe.stages))
     assert max(run.idle(stage) for stage in range(pipe.stages)) == run.idle(0) == bubble_repeated(pipe)
     assert run.bubble(0) / ideal(pipe) == bubble_of_ideal(pipe) == repeated_of_ideal(pipe)
-    assert run.bubble(0) / run.span == bubble_of_span(pipe)
+    assert run.bubble(0) / run.makespan == bubble_of_makespan(pipe)
 
 
 def test_where_some_time_is_a_symbol_it_idles_as_published():
@@ -190,7 +189,7 @@ def test_what_runs_together_passes_on_what_it_makes_when_both_have_ended(p, more
                 assert starts[stage][work] == starts[stage][before] + f
                 for other in range(p):
                     for late, start in starts[other].items():
-                        if needs(late, other, pipe) == (stage, before):
+                        if waits_for(late, other, pipe) == (stage, before):
                             assert start >= starts[stage][before] + pipe.forward + pipe.backward
 
 
@@ -235,7 +234,7 @@ def test_the_closed_forms_keep_what_works_need_and_the_order_of_each_stage(pipe)
             assert run.starts[stage][work] <= start
             assert now <= start
             now = start + pipe.times[work.phase]
-        assert now <= span(pipe)
+        assert now <= makespan(pipe)
         ended = times.all_first_parts_ended(pipe, stage)
         assert max(own.values()) + pipe.parts[0] == ended
         assert now == ended + (stage + 1) * pipe.weights
@@ -302,7 +301,7 @@ def test_stages_send_what_their_neighbours_need_and_the_last_nothing_to_itself(p
     sent = [0] * pipe.stages
     for stage in range(pipe.stages):
         for work in order(pipe, stage):
-            need = needs(work, stage, pipe)
+            need = waits_for(work, stage, pipe)
             if need and need[0] != stage:
                 sent[need[0]] += 1
     assert sent == [boundary_sends(pipe, stage) for stage in range(pipe.stages)]

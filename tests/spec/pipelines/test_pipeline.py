@@ -16,20 +16,19 @@ from spec.pipelines import pipeline as spec
 from spec.pipelines.idle_and_held import (
     backward_start,
     boundaries,
-    boundary_sends,
     bubble,
     bubble_of_ideal,
-    bubble_of_span,
+    bubble_of_makespan,
     forward_start,
     fullest,
     ideal,
     in_flight,
-    span,
+    makespan,
     warm_up_start,
 )
 from spec.pipelines.pipeline import Half, Order, Pipeline, Work, order, warm_up
-from spec.pipelines.timeline import needs, timed, timeline
-from tests.support.pipes import IN_ONE_PART
+from spec.pipelines.timeline import timed, timeline, waits_for
+from tests.support.pipes import IN_ONE_PART, boundary_sends
 
 TIMES = st.fractions(min_value=Fraction(1, 9), max_value=9, max_denominator=9)
 
@@ -62,11 +61,11 @@ def closed_starts(pipe, stage):
 @given(pipelines())
 def test_every_stage_idles_as_long_as_the_closed_form_says(pipe):
     run = timeline(pipe)
-    assert run.span == span(pipe)
+    assert run.makespan == makespan(pipe)
     for stage in range(pipe.stages):
         assert run.bubble(stage) == bubble(pipe)
     assert run.bubble(0) / ideal(pipe) == bubble_of_ideal(pipe)
-    assert run.bubble(0) / run.span == bubble_of_span(pipe)
+    assert run.bubble(0) / run.makespan == bubble_of_makespan(pipe)
 
 
 @given(pipelines())
@@ -131,7 +130,7 @@ def test_no_work_starts_before_what_it_needs_or_while_its_stage_is_busy(pipe, cl
         now = 0
         for work in order(pipe, stage):
             assert now <= starts[stage][work]
-            need = needs(work, stage, pipe)
+            need = waits_for(work, stage, pipe)
             if need:
                 assert starts[need[0]][need[1]] + times[need[1].phase] <= starts[stage][work]
             now = starts[stage][work] + times[work.phase]
@@ -162,13 +161,13 @@ def test_no_order_of_work_takes_less(pipe, random):
     left = [order(pipe, stage) for stage in range(pipe.stages)]
     while any(left):
         stage = random.randrange(pipe.stages)
-        wanted = [(w, needs(w, stage, pipe)) for w in left[stage]]
+        wanted = [(w, waits_for(w, stage, pipe)) for w in left[stage]]
         ready = [w for w, need in wanted if need is None or need[1] in done[need[0]]]
         if ready:
             work = random.choice(ready)
             left[stage].remove(work)
             done[stage].append(work)
-    assert timed(done, pipe).span >= span(pipe)
+    assert timed(done, pipe).makespan >= makespan(pipe)
 
 
 @given(pipelines())
@@ -176,7 +175,7 @@ def test_stages_send_what_their_neighbours_need(pipe):
     sent = [0] * pipe.stages
     for stage in range(pipe.stages):
         for work in order(pipe, stage):
-            need = needs(work, stage, pipe)
+            need = waits_for(work, stage, pipe)
             if need and need[0] != stage:
                 sent[need[0]] += 1
     assert sent == [boundary_sends(pipe, stage) for stage in range(pipe.stages)]
@@ -188,10 +187,10 @@ def test_stages_send_what_their_neighbours_need(pipe):
 def test_the_published_bubbles_are_found():
     pipe = Pipeline(Order.ONE_F_ONE_B, 64, 64)
     assert bubble_of_ideal(pipe) == Fraction(63, 64)
-    assert bubble_of_span(pipe) == Fraction(63, 127)
+    assert bubble_of_makespan(pipe) == Fraction(63, 127)
     run = timeline(pipe)
     assert run.bubble(0) / ideal(pipe) == Fraction(63, 64)
-    assert run.bubble(0) / run.span == Fraction(63, 127)
+    assert run.bubble(0) / run.makespan == Fraction(63, 127)
 
 
 @given(st.integers(1, 8), st.integers(1, 8), st.integers(1, 8))
@@ -227,7 +226,7 @@ def test_closed_forms_are_symbolic_too():
     p, m, f, b = sympy.symbols("p m f b", positive=True)
     pipe = Pipeline(Order.GPIPE, p, m, 1, f, b)
     assert bubble_of_ideal(pipe) == (p - 1) / m
-    assert sympy.simplify(bubble(pipe) / span(pipe) - (p - 1) / (m + p - 1)) == 0
+    assert sympy.simplify(bubble(pipe) / makespan(pipe) - (p - 1) / (m + p - 1)) == 0
 
 
 @given(pipelines([Order.ONE_F_ONE_B]), st.data())
@@ -245,7 +244,7 @@ def test_a_warm_up_too_short_is_a_deadlock_or_takes_longer(monkeypatch):
     pipe = Pipeline(Order.ONE_F_ONE_B, 4, 8)
     monkeypatch.setattr(spec, "warm_up", lambda pipe, stage: max(0, warm_up(pipe, stage) - 1))
     run = timeline(pipe)
-    assert run.span > span(pipe)
+    assert run.makespan > makespan(pipe)
     assert run.in_flight(0) == 3
     monkeypatch.setattr(spec, "warm_up", lambda pipe, stage: warm_up(pipe, stage) - 1)
     with pytest.raises(ValueError, match="deadlock"):
@@ -293,7 +292,7 @@ MUTANTS = [
     ("warm_up", shifted(warm_up, lambda _: -1), [B2, B3, B4]),
     ("warm_up", shifted(warm_up, lambda _: 1), [B2, B3, B4]),
     ("bubble", shifted(bubble, lambda pipe: pipe.forward), [B1, B2, B3]),
-    ("span", shifted(span, lambda pipe: pipe.forward), [B1, B2, B3, B5]),
+    ("makespan", shifted(makespan, lambda pipe: pipe.forward), [B1, B2, B3, B5]),
     ("in_flight", shifted(in_flight, lambda _: -1), [B4]),
     ("in_flight", shifted(in_flight, lambda _: 1), [B4]),
     ("forward_start", shifted(forward_start, lambda pipe: pipe.forward), [B1, B2, B3]),
@@ -306,7 +305,7 @@ MUTANTS = [
     ),
     ("backward_unit", spec.forward_unit, [B3]),
     ("bubble_of_ideal", lambda pipe: pipe.stages / pipe.units, [B1, B2, B3]),
-    ("bubble_of_span", bubble_of_ideal, [B1, B2, B3]),
+    ("bubble_of_makespan", bubble_of_ideal, [B1, B2, B3]),
     ("runs_forward", lambda pipe, stage, f, b: (f < pipe.units, f - b <= 0), [B1, B2, B3, B4]),
     (
         "runs_forward",

@@ -23,7 +23,7 @@ from spec.models.transformer import (
 from spec.pipelines import idle_and_held
 from spec.pipelines.pipeline import Half, Order, Pipeline, order, virtual_stage
 from spec.pipelines.stages import (
-    OUTSIDE,
+    NO_LAYER,
     alike,
     check_stages,
     ends,
@@ -35,7 +35,7 @@ from spec.pipelines.stages import (
     to_sum,
 )
 from spec.pipelines.timeline import timeline
-from tests.support.pipes import chunks_of, enough, of_stages
+from tests.support.pipes import boundary_sends, chunks_of, enough, of_stages
 
 STRAIGHT_ONES = frozenset({STRAIGHT})
 PRIME = 10_007  # values are whole numbers modulo a prime: exact, and small
@@ -99,7 +99,7 @@ def test_a_layer_is_of_its_kind_wherever_it_is(pipe, kinds, more):
 @pytest.mark.parametrize("stages", range(2, 18))
 def test_stages_over_which_a_gradient_is_summed_are_in_order_whatever_that_of_pieces(stages):
     placed = pieces(transformer(stages, tied=True), of_stages(stages))
-    assert to_sum(placed) == to_sum(reversed(placed)) == {(WORD_WEIGHT, OUTSIDE): (0, stages - 1)}
+    assert to_sum(placed) == to_sum(reversed(placed)) == {(WORD_WEIGHT, NO_LAYER): (0, stages - 1)}
 
 
 @given(placements(evenly=True))
@@ -118,8 +118,8 @@ def test_a_model_begins_on_the_first_stage_and_ends_on_the_last_or_in_a_v_on_the
     assert ends == [(0, 0), (0 if pipe.is_folded else pipe.stages - 1, pipe.chunks - 1)]
     if model.vocabulary:
         assert [(placed[i].part.name, placed[i].number) for i in (0, -1)] == [
-            (EMBEDDING, OUTSIDE),
-            (HEAD, OUTSIDE),
+            (EMBEDDING, NO_LAYER),
+            (HEAD, NO_LAYER),
         ]
 
 
@@ -132,7 +132,7 @@ def test_what_is_counted_is_what_is_listed(drawn):
             for chunk in range(pipe.chunks)
         ]
         assert parts_of(model, stage, pipe) == listed
-    assert ends(model, pipe) == tuple(p for p in placed if p.number == OUTSIDE)
+    assert ends(model, pipe) == tuple(p for p in placed if p.number == NO_LAYER)
 
 
 def layered(layers, stages, chunks):
@@ -171,7 +171,7 @@ def test_stages_send_what_their_order_of_work_needs(drawn):
         sent[before.stage] += pipe.micro_batches  # what it gives
         sent[after.stage] += pipe.micro_batches  # its cotangent
     for stage in range(pipe.stages):
-        assert sent[stage] == idle_and_held.boundary_sends(pipe, stage)
+        assert sent[stage] == boundary_sends(pipe, stage)
 
 
 @given(placements())
@@ -184,7 +184,7 @@ def test_each_boundary_is_crossed_once_and_by_one_stage_alone_never(drawn):
 def test_only_words_of_two_stages_are_summed(drawn):
     pipe, model, placed = drawn
     two = pipe.stages > 1 and not pipe.is_folded  # a V has both uses on its first stage
-    shared = {(WORD_WEIGHT, OUTSIDE): (0, pipe.stages - 1)} if model.tied and two else {}
+    shared = {(WORD_WEIGHT, NO_LAYER): (0, pipe.stages - 1)} if model.tied and two else {}
     assert to_sum(placed) == shared
 
 
@@ -361,7 +361,7 @@ def test_every_copy_gets_the_gradient_of_one_device(drawn, data):
     devices, single = trained(data, drawn)
     devices.run()
     if model.vocabulary:  # both ends read one weight
-        devices.sum_over_stages({(WORD_WEIGHT, OUTSIDE): {placed[0].stage, placed[-1].stage}})
+        devices.sum_over_stages({(WORD_WEIGHT, NO_LAYER): {placed[0].stage, placed[-1].stage}})
     assert {copy: single[copy[1]] for copy in devices.copies} == dict(devices.gradient)
 
 
@@ -372,9 +372,10 @@ def test_terms_of_a_tied_weight_add_up_to_its_gradient(drawn, data):
     devices, single = trained(data, drawn)
     devices.run()
     terms = [
-        devices.gradient[stage, (WORD_WEIGHT, OUTSIDE)] for stage in (placed[0].stage, placed[-1].stage)
+        devices.gradient[stage, (WORD_WEIGHT, NO_LAYER)]
+        for stage in (placed[0].stage, placed[-1].stage)
     ]
-    assert sum(terms) % PRIME == single[WORD_WEIGHT, OUTSIDE]
+    assert sum(terms) % PRIME == single[WORD_WEIGHT, NO_LAYER]
 
 
 @given(placements(), st.data())
@@ -392,9 +393,9 @@ def test_copies_of_a_tied_weight_part_without_their_sum():
     weights = dict.fromkeys(weights_of(placed), 3)
     devices = Devices(placed, pipe, weights, [5], sends(placed))
     devices.run()
-    words = [devices.gradient[stage, (WORD_WEIGHT, OUTSIDE)] for stage in (0, 1)]
+    words = [devices.gradient[stage, (WORD_WEIGHT, NO_LAYER)] for stage in (0, 1)]
     assert words[0] != words[1]
-    assert one_device(placed, weights, [5])[WORD_WEIGHT, OUTSIDE] not in words
+    assert one_device(placed, weights, [5])[WORD_WEIGHT, NO_LAYER] not in words
 
 
 def update(devices, stage):

@@ -14,16 +14,15 @@ from proofs.trusted.kernel import Kernel, KernelError
 from spec.pipelines import idle_and_held, zero_bubble
 from spec.pipelines import pipeline as spec
 from spec.pipelines.idle_and_held import (
-    boundary_sends,
     bubble,
     bubble_of_ideal,
-    bubble_of_span,
+    bubble_of_makespan,
     bubble_repeated,
     fullest_in_two_parts,
     ideal,
     in_flight,
+    makespan,
     repeated_of_ideal,
-    span,
     warm_up_start,
 )
 from spec.pipelines.pipeline import (
@@ -37,9 +36,9 @@ from spec.pipelines.pipeline import (
     warm_up,
     weights_done,
 )
-from spec.pipelines.timeline import needs, timed, timeline
+from spec.pipelines.timeline import timed, timeline, waits_for
 from spec.pipelines.zero_bubble import first_part_start, paired_forward_start, second_part_start
-from tests.support.pipes import enough
+from tests.support.pipes import boundary_sends, enough
 
 TIMES = st.fractions(min_value=Fraction(1, 9), max_value=9, max_denominator=9)
 LETTER = {Half.FORWARD: "F", Half.BACKWARD: "B", Half.WEIGHTS: "W"}
@@ -77,10 +76,10 @@ def held(pipe, stage, size, waiting):
 @given(pipelines())
 def test_a_step_takes_as_long_as_the_closed_form_says_whatever_the_times(pipe):
     run = timeline(pipe)
-    assert run.span == span(pipe)
+    assert run.makespan == makespan(pipe)
     assert all(run.bubble(stage) == bubble(pipe) for stage in range(pipe.stages))
     assert run.bubble(0) / ideal(pipe) == bubble_of_ideal(pipe)
-    assert run.bubble(0) / run.span == bubble_of_span(pipe)
+    assert run.bubble(0) / run.makespan == bubble_of_makespan(pipe)
 
 
 @given(pipelines())
@@ -103,7 +102,7 @@ def test_steps_in_a_row_take_as_long_each_as_the_first_stage_from_its_first_star
         for stage in range(pipe.stages)
     ]
     each = ideal(pipe) + bubble_repeated(pipe)
-    assert timed(orders, pipe).span <= span(pipe) + (steps - 1) * each
+    assert timed(orders, pipe).makespan <= makespan(pipe) + (steps - 1) * each
 
 
 @given(pipelines())
@@ -113,11 +112,11 @@ def test_the_closed_forms_keep_what_works_need_and_the_order_of_each_stage(pipe)
         now = 0
         for work, start in own.items():
             assert start >= now
-            need = needs(work, stage, pipe)
+            need = waits_for(work, stage, pipe)
             if need:
                 assert starts[need[0]][need[1]] + pipe.times[need[1].phase] <= start
             now = start + pipe.times[work.phase]
-        assert now <= span(pipe)
+        assert now <= makespan(pipe)
         assert all(timeline(pipe).starts[stage][work] <= start for work, start in own.items())
 
 
@@ -188,7 +187,7 @@ def test_with_fewer_micro_batches_the_closed_forms_do_not_hold(monkeypatch):
     monkeypatch.setattr(spec, "require_schedule", lambda pipe: None)
     pipe = Pipeline(Order.ZB_H1, 3, 2)
     orders = [order(pipe, stage) for stage in range(3)]
-    assert timed(orders, pipe).span > span(pipe)
+    assert timed(orders, pipe).makespan > makespan(pipe)
 
 
 # ------------------------------------------------------------- the claims, and wrong closed forms

@@ -31,7 +31,7 @@ from spec.plans.compose import (
     factor,
 )
 from spec.plans.modes import Mode
-from spec.plans.placement import place
+from spec.plans.placement import place_states
 from spec.plans.strategies import STRATEGIES
 from tests.support.command import exact
 from tests.support.examples import examples
@@ -200,7 +200,7 @@ def test_each_axis_sends_its_part_of_what_the_other_leaves(text, elements):
 
 placements = st.lists(st.tuples(*[st.sampled_from(Mode)] * len(State)), min_size=2, max_size=3).map(
     lambda all_: [
-        place((f"axis{i}",), {s: {f"axis{i}": m} for s, m in zip(State, modes, strict=True)})
+        place_states((f"axis{i}",), {s: {f"axis{i}": m} for s, m in zip(State, modes, strict=True)})
         for i, modes in enumerate(all_)
     ]
 )
