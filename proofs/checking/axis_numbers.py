@@ -10,7 +10,7 @@ from typing import Any
 
 from proofs.checking.axis_tables import Word, counts, entries, moved, only
 from proofs.checking.lines import AXIS, FACTOR, MOVES
-from spec.checking.symbols import Position
+from spec.checking.symbols import Offsets
 from spec.devices.operators import Offset
 from spec.numbers.any_size import Polynomial
 
@@ -50,7 +50,7 @@ def sources(first: int, place: Offset, size: int) -> tuple[int, ...]:
 
 
 @cache
-def spread(firsts: tuple[int, ...], places: Position) -> Mapping[Word, Any]:
+def spread(firsts: tuple[int, ...], places: Offsets) -> Mapping[Word, Any]:
     """The form of what devices at a place have, and no others."""
     per_axis = [
         [(o, c) for ((p,), (o,)), c in only((first,)).items() if p == place]

@@ -18,7 +18,7 @@ from proofs.checking.operation_lines import NotCovered
 from proofs.checking.whole_runs import At, PlacesOfARun, stepped
 from proofs.trusted.terms import KernelError
 from spec.checking.forms import LACKING, Forms, OtherElements, Rejected
-from spec.checking.symbols import Position, Symbol
+from spec.checking.symbols import Offsets, Symbol
 from spec.checking.verdict import SETTLED_WITHIN, Verdict, check, require_agreed
 from spec.devices.operators import NormalForm
 from spec.language.schedule import Schedule
@@ -27,7 +27,7 @@ from spec.models.states import BytePolicy
 
 BEGUN: At = (-1, 0)
 Sizes = Mapping[str, int]
-Sight = Mapping[Position, tuple[Mapping[Any, Any], bool]]
+Sight = Mapping[Offsets, tuple[Mapping[Any, Any], bool]]
 
 
 class Observed(Forms):

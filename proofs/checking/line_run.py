@@ -17,13 +17,13 @@ from proofs.checking.axis_numbers import LINES, entry, row, sources, spread
 from proofs.checking.axis_tables import EVERYBODY, UNKNOWN, Form, Word
 from proofs.checking.lines import FIRST, NAMED, OWNER
 from proofs.checking.operation_lines import COUNT, NORM, NOWHERE, LineAt, NotCovered
-from spec.checking.symbols import Position, Symbol
+from spec.checking.symbols import Offsets, Symbol
 from spec.devices.operators import OTHER
 from spec.models.training import PLAIN, Loss, Training
 
 SAME_ON_ALL = ("weight", "moment", NORM)
 Firsts = tuple[int, ...]  # the place of the first device along each axis
-Seen = Mapping[Position, tuple[bool, bool]]  # whether it is as needed, and whether it is known
+Seen = Mapping[Offsets, tuple[bool, bool]]  # whether it is as needed, and whether it is known
 
 
 def merged(form: Form) -> dict[Any, Any]:
@@ -116,7 +116,7 @@ class LineRun:
         return found
 
     # ------------------------------------------------------------------- comparisons
-    def there_are(self, firsts: Firsts) -> Iterator[Position]:
+    def there_are(self, firsts: Firsts) -> Iterator[Offsets]:
         """The places where there are devices."""
         return product(
             *(
@@ -125,12 +125,12 @@ class LineRun:
             )
         )
 
-    def _who(self, firsts: Firsts, places: Position) -> list[tuple[int, ...]]:
+    def _who(self, firsts: Firsts, places: Offsets) -> list[tuple[int, ...]]:
         """Whose values devices at a place can see."""
         return [*product(*map(sources, firsts, places, self.sizes))]
 
     def seen(
-        self, form: Form, firsts: Firsts, places: Position, symbol: Symbol, of: Sequence[int]
+        self, form: Form, firsts: Firsts, places: Offsets, symbol: Symbol, of: Sequence[int]
     ) -> Any:
         """How often a device sees a value of a source."""
         here = [*zip(firsts, places, of, self.sizes, strict=True)]
@@ -165,7 +165,7 @@ class LineRun:
                 found[of] = found.get(of, 0) + amount
         return any(found.values())
 
-    def _is_zero(self, place: int, firsts: Firsts, places: Position) -> bool:
+    def _is_zero(self, place: int, firsts: Firsts, places: Offsets) -> bool:
         """Whether a device at a place has nothing there, not even what is not known."""
         who, form = self._who(firsts, places), self.form(place, firsts)
         of_all = [*who, (EVERYBODY,) * len(self.axes)]

@@ -42,8 +42,12 @@ class Step:
 
     @property
     def is_opaque(self) -> bool:
-        """Whether nothing is known of the model but its parameters: its schedule says all the rest."""
-        return [program.part for program in self.programs] == [opaque()]
+        """Whether all that is known of the model is its parameters, which nothing cuts.
+
+        Its schedule says all the rest.
+        """
+        cuts = self.stages or any(axis.weights for axis in self.programs[0].axes)
+        return not cuts and [program.part for program in self.programs] == [opaque()]
 
     @property
     def clips(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -14,10 +15,13 @@ from spec.checking.steps import check_step
 from spec.checking.verdict import check
 from spec.costs.communication import moves
 from spec.costs.memory import MODEL_STATES, Sizes
+from spec.derivation.distribute import distribute
 from spec.derivation.steps import derive_step, step_of
 from spec.devices.layouts import LayoutError
 from spec.devices.mesh import HOST
+from spec.language.moves import Axis
 from spec.language.schedule import Buffer
+from spec.language.steps import Step
 from spec.models.opaque import Opaque, opaque
 from spec.models.parts import parts
 from spec.models.states import MIXED_ADAM, State
@@ -223,6 +227,12 @@ def test_the_schedule_of_an_opaque_model_says_what_is_kept_of_samples_and_the_ve
     assert step.is_opaque
     assert check(schedule, {"batch": 2}).accepted
     assert not check(schedule, {"batch": 2}, 2).accepted
+
+
+@pytest.mark.parametrize("stages", [None, "pipe"])
+def test_an_opaque_model_whose_parameters_are_cut_or_in_stages_is_checked_as_others_are(stages):
+    program = replace(distribute(opaque(), ()), axes=(Axis("tensor", () if stages else ("p",)),))
+    assert not Step((program,), (), stages).is_opaque
 
 
 def test_of_any_other_model_activations_are_as_its_programs_say():
