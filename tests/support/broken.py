@@ -62,7 +62,7 @@ SEEN_BY_T3 = [
     (
         "the rest of a group counts once",
         "algebra.py",
-        "count * rest(place, self.named[i], self.sizes[i])",
+        "count * unnamed(place, self.named[i], self.sizes[i])",
         "count",
     ),
 ]

@@ -68,8 +68,8 @@ MUTANTS = [
     (
         "tensor parallelism leaves the MLP whole",
         "spec/plans/model_strategies.py",
-        "TENSOR = (HEADS, *INSIDE_MLPS, WORDS)",
-        "TENSOR = (HEADS, WORDS)",
+        "TENSOR = (KV_HEADS, *INSIDE_MLPS, VOCABULARY)",
+        "TENSOR = (KV_HEADS, VOCABULARY)",
         ("layers", "tp", "collectives"),
         ("2 all_reduce", "1 all_reduce"),
     ),

@@ -36,7 +36,7 @@ MUTANTS = [
     (
         "the rest of a group counts once",
         "algebra.py",
-        "count * rest(place, self.named[i], self.sizes[i])",
+        "count * unnamed(place, self.named[i], self.sizes[i])",
         "count",
     ),
     (
@@ -126,8 +126,8 @@ MUTANTS = [
     (
         "of two axes only the last one's devices are counted",
         "algebra.py",
-        "count = count * rest(place, self.named[i], self.sizes[i])",
-        "count = rest(place, self.named[i], self.sizes[i])",
+        "count = count * unnamed(place, self.named[i], self.sizes[i])",
+        "count = unnamed(place, self.named[i], self.sizes[i])",
     ),
     (
         "whatever its axis, an operator is along the first",
@@ -210,8 +210,8 @@ MUTANTS = [
     (
         "all norms clip alike",
         "algebra.py",
-        "factor = Function(function, self._frozen(number))",
-        "factor = Function(function, ())",
+        "factor = Multiplier(function, self._frozen(number))",
+        "factor = Multiplier(function, ())",
     ),
     (
         "what is applied is never clipped",

@@ -154,7 +154,7 @@ LATE = [order for order in permutations(RANKS) if order.index("all_gather") < or
 
 @pytest.mark.parametrize("order", LATE[::7])
 def test_gathered_first_tokens_go_to_their_experts_several_times(order, monkeypatch):
-    monkeypatch.setattr("spec.language.moves.ORDER", order)
+    monkeypatch.setattr("spec.language.moves.RANKS", order)
     found = sent_along(("tp+sp", "ep"), 8, 8, 4, 2, {"tensor": 2, "expert": 2})
     assert found["expert"] > by_hand(8, 8, 4, 2, 2, 2)["expert"]
 
@@ -289,8 +289,8 @@ MUTANTS = [
     (
         "heads stay whole",
         "model_strategies.py",
-        "TENSOR = (HEADS, *INSIDE_MLPS, WORDS)",
-        "TENSOR = (*INSIDE_MLPS, WORDS)",
+        "TENSOR = (KV_HEADS, *INSIDE_MLPS, VOCABULARY)",
+        "TENSOR = (*INSIDE_MLPS, VOCABULARY)",
         f"{TENSOR} {KEPT}",
     ),
     (
