@@ -12,7 +12,7 @@ from spec.checking.verdict import check
 from spec.derivation.steps import derive_step
 from spec.devices.layouts import LayoutError
 from spec.devices.mesh import Axes
-from spec.language.schedule import Buffer, Kind, Op
+from spec.language.schedule import Buffer, Kind, Op, Schedule
 from spec.language.steps import Group, Step
 from spec.models.values import Part
 from spec.plans.compose import Product, factor
@@ -54,14 +54,22 @@ def _is_accepted(step: Step, groups: Sequence[Group]) -> bool:
 
 
 def _faults(step: Step) -> Iterator[tuple[int, Group]]:
-    """Groups whose norm is another: a line is left out, is there twice, or is along other axes."""
+    """Groups whose norm is another."""
     for number, group in enumerate(step.groups):
-        schedule = group.schedule
-        before, axes = schedule.finish, (schedule.axes, axes_of(step))
-        for i, op in enumerate(before):
-            for instead in _other_lines(op, *axes) if Buffer.NORM in (op.target, op.by) else ():
-                finish = (*before[:i], *instead, *before[i + 1 :])
-                yield number, replace(group, schedule=replace(schedule, finish=finish))
+        for finish in _other_norms(group.schedule, axes_of(step)):
+            yield number, replace(group, schedule=replace(group.schedule, finish=finish))
+
+
+def _other_norms(schedule: Schedule, every: Axes) -> Iterator[tuple[Op, ...]]:
+    """What may end a step: a line of a norm is left out, twice there, on other axes, or too early."""
+    before = schedule.finish
+    for i, op in enumerate(before):
+        for instead in (
+            _other_lines(op, schedule.axes, every) if Buffer.NORM in (op.target, op.by) else ()
+        ):
+            yield *before[:i], *instead, *before[i + 1 :]
+        if i and Buffer.NORM is op.target is before[i - 1].target:
+            yield *before[: i - 1], op, before[i - 1], *before[i + 1 :]
 
 
 def _other_lines(op: Op, own: Axes, every: Axes) -> Iterator[tuple[Op, ...]]:
