@@ -91,8 +91,9 @@ class Beside:
         self.places = PlacesOfARun(schedule, mesh, micro_steps, policy)
         self.store = self.places.initial()
         along = {axis: mesh[axis] for axis in schedule.axes}
-        about = micro_steps, self.places.contributions, self.places.starts, schedule.training
-        self.run = LineRun(along, *about)
+        places, training = self.places, schedule.training
+        about = places.contributions, places.starts, training, places.moments
+        self.run = LineRun(along, micro_steps, *about)
         self.every = checked(schedule, mesh, micro_steps, policy, self.run.firsts, steps)
         for each in self.every.values():
             faults = each.forms.faults.values()

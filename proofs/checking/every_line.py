@@ -75,7 +75,6 @@ class EveryLine(NormLine):
         now = l.step(t)
         read = (
             ("old_weight", l.source(t), WEIGHT),
-            ("old_moment", l.second(t), MOMENT),
             ("gradient", l.third(t), None),
         )
         met = [*self.line, l.kind(t) == UPDATE, l.is_met(t, d, j)]
@@ -86,7 +85,7 @@ class EveryLine(NormLine):
             [(t, b, self.needed(w, now), now) for _, b, w in read],
         )
         right = [self.read(name, t, b, w, now, met, compares) for name, b, w in read]
-        self.read_by_update = dict(zip((WEIGHT, MOMENT, CONTRIBUTION), right, strict=True))
+        self.read_by_update = dict(zip((WEIGHT, CONTRIBUTION), right, strict=True))
         right += [self._number_read(met, *each) for each in self._numbers()]
         given = [t >= 0, l.kind(t) == UPDATE]
         found = []
@@ -113,13 +112,16 @@ class EveryLine(NormLine):
         return found
 
     def _numbers(self) -> tuple[tuple[str, Any, Any, Bool], ...]:
-        """The numbers that an update reads: where, of which kind, and whether it does."""
+        """What an update may read: where, of which kind, and whether it does."""
         l, t = self.l, self.l.t
-        norm, count = l.fourth(t), l.fifth(t)
-        return ("norm", norm, NORM, l.reads_norm), ("count", count, TOKENS, l.reads_count)
+        return (
+            ("moment", l.second(t), MOMENT, l.reads_moment),
+            ("norm", l.fourth(t), NORM, l.reads_norm),
+            ("count", l.fifth(t), TOKENS, l.reads_count),
+        )
 
     def _number_read(self, met: list[Bool], name: str, place: Any, what: Any, reads: Bool) -> Theorem:
-        """What an update reads of a norm, or of a count."""
+        """What an update reads of a moment, a norm or a count."""
         l, t = self.l, self.l.t
         now = l.step(t)
         compares = self.agree(

@@ -18,7 +18,7 @@ from proofs.checking.witnesses import around, broken_schedules, meant, operation
 from proofs.trusted.terms import KernelError
 from spec.derivation.derive import derive
 from spec.language.schedule import Buffer, Kind, Schedule, Span
-from spec.models.states import MIXED_ADAM
+from spec.models.states import MIXED_ADAM, POLICIES, BytePolicy
 from spec.plans.placement import BATCH
 from spec.plans.strategies import STRATEGIES
 
@@ -33,30 +33,38 @@ def require_judged() -> None:
     Schedules that match are accepted; those that diverge are rejected, by the rule that is named.
     Raises KernelError.
     """
-    for name, schedule, micro_steps, rule in _schedules():
+    for name, schedule, micro_steps, policy, rule in _schedules():
         mesh = dict(zip(schedule.axes, DEVICES[len(schedule.axes)], strict=True))
         with suppress(NotCovered):
             try:
-                verdict = judged(schedule, mesh, micro_steps, MIXED_ADAM, STEPS)
+                verdict = judged(schedule, mesh, micro_steps, policy, STEPS)
             except KernelError as no:
                 raise KernelError(f"{name}: {no}") from no
             if rule is not None and verdict.rule != rule:
                 raise KernelError(f"{name}: expected {rule or 'to be accepted'}, got {verdict}")
 
 
-def _schedules() -> Iterator[tuple[str, Schedule, int, str | None]]:
-    """A name, a schedule, its micro-steps, and the rule that it breaks: None where it is not said."""
+Case = tuple[str, Schedule, int, BytePolicy, str | None]
+
+
+def _schedules() -> Iterator[Case]:
+    """A name, a schedule, its micro-steps, an optimizer, and the rule that it breaks: None where it is
+    not said.
+    """
+    adam, without_moments = MIXED_ADAM, POLICIES["fp32-sgd"]
     for accepted in accepted_schedules():
-        yield accepted.name, accepted.schedule, accepted.micro_steps, RIGHT
+        yield accepted.name, accepted.schedule, accepted.micro_steps, adam, RIGHT
     for broken in broken_schedules():
-        yield broken.name, broken.schedule, broken.micro_steps, broken.rule
+        for policy, rule in ((adam, broken.rule), (without_moments, None)):
+            yield broken.name, broken.schedule, broken.micro_steps, policy, rule
     for further in further_schedules():
         for micro_steps in (1, 2) if len(further.schedule.axes) == 1 else ():
-            yield further.name, further.schedule, micro_steps, RIGHT if further.right else None
+            right = RIGHT if further.right else None
+            yield further.name, further.schedule, micro_steps, adam, right
     for schedule, fit in values_for_slices():
-        yield "values_for_slices", schedule, 1, RIGHT if fit else "room"
-    yield "a_count_that_nothing_reads_grows", _growing(), 1, RIGHT
-    yield "slices_among_zeros_are_clipped_by_what_is_gone", _clipped_by_nothing(), 1, "whole"
+        yield "values_for_slices", schedule, 1, adam, RIGHT if fit else "room"
+    yield "a_count_that_nothing_reads_grows", _growing(), 1, adam, RIGHT
+    yield "slices_among_zeros_are_clipped_by_what_is_gone", _clipped_by_nothing(), 1, adam, "whole"
 
 
 def _growing() -> Schedule:

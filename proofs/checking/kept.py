@@ -59,7 +59,7 @@ class Kept(WrongViews):
         """The optimizer follows the schedule, and is off by what one operand is."""
         l, u, j = self.l, self.l.u, self.l.j
         read = self.k.reals(" ".join(READ))
-        right = (l.theta(u)[j], l.omega(u)[j], l.single_gradient(u, j), *l.applied(u))
+        right = (l.theta(u)[j], l.applied_moment(u), l.single_gradient(u, j), *l.applied(u))
         *off, of_norm, of_count = (has - needs for has, needs in zip(read, right, strict=True))
         by_operand = dict(zip((WEIGHT, MOMENT, CONTRIBUTION, TOKENS), (*off, of_count), strict=True))
         return self.k.suppose(
@@ -90,7 +90,7 @@ class Kept(WrongViews):
         now = l.step(t)
         return (
             (WEIGHT, l.source(t), l.state(WEIGHT, now), always),
-            (MOMENT, l.second(t), l.state(MOMENT, now), always),
+            (MOMENT, l.second(t), l.state(MOMENT, now), l.reads_moment),
             (CONTRIBUTION, l.third(t), None, always),
             (NORM, l.fourth(t), l.state(NORM, now), l.reads_norm),
             (TOKENS, l.fifth(t), TOKENS, l.reads_count),

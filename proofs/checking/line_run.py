@@ -54,6 +54,7 @@ class LineRun:
     contributions: int  # of a device to a gradient
     starts: Mapping[int, str]
     training: Training = PLAIN
+    moments: bool = True  # whether the optimizer reads any
     forms: dict[tuple[int, Firsts], Form] = field(default_factory=dict)
     met: dict[tuple[Any, ...], bool] = field(default_factory=dict)
     lost: dict[tuple[Any, ...], bool] = field(default_factory=dict)
@@ -214,7 +215,7 @@ class LineRun:
         counted = self.training.loss is Loss.TOKEN_MEAN
         return [
             (line.source, [Symbol("weight", line.step)]),
-            (line.second, [Symbol("moment", line.step)]),
+            *([(line.second, [Symbol("moment", line.step)])] if self.moments else []),
             (line.third, self._whole(line)),
             *([(line.fourth, [Symbol(NORM, line.step)])] if self.training.clip else []),
             *([(line.fifth, counts)] if counted else []),
@@ -229,7 +230,7 @@ class LineRun:
             nothing = line.fifth != NOWHERE and not self.form(line.fifth, firsts)  # a zero count
             for places in product(*((*NAMED[first], OTHER) for first in firsts)):
                 met = all(each[places][0] for each in found if places in each)
-                some = 3 if self._is_zero(line.third, firsts, places) else len(there)
+                some = 2 + self.moments if self._is_zero(line.third, firsts, places) else len(there)
                 known = all(each[places][1] for each in there[:some] if places in each)
                 self.met[number, firsts, places] = met
                 self.lost[number, firsts, places] = nothing or not known

@@ -1,4 +1,4 @@
-"""Norms and counts, as symbols: numbers that an update reads beside the gradient.
+"""Norms and counts, as symbols: numbers that an update reads beside the gradient; moments, if it does.
 
 A norm is any function of a sum over elements of any function of them. Each device adds up its own slice
 of a gradient, and a group its devices, in one line. A count is the sum of what each device's samples
@@ -33,6 +33,8 @@ class NormSymbols(ABC):
     micro_steps: Any
     mesh: Any
     source: Any
+    second: Any
+    omega: Any
     step: Any
     has: Any
 
@@ -55,6 +57,17 @@ class NormSymbols(ABC):
         self.tokens = k.function("tokens", INT, INT, INT, REAL)
         self.of_batch = total(k, "tokens_of_a_batch", [u, m], i, self.tokens(u, m, i))
         self.of_step = total(k, "tokens_of_a_step", [u], m, self.of_batch(u, m, self.n))
+
+    def _moments(self) -> None:
+        self.reads_moment = self.k.fixed("reads_moment", BOOL)
+
+    def applied_moment(self, u: Any) -> Any:
+        """The moment that the single device's optimizer reads, if it has any."""
+        return If(self.reads_moment, self.omega(u)[self.j], ZERO)
+
+    def moment_read(self, t: Any, d: Any) -> Any:
+        """The moment that an update reads."""
+        return If(self.reads_moment, self.has(t, self.second(t), d)[self.j], ZERO)
 
     def single_count(self, u: Any) -> Any:
         """The tokens of all samples of a step."""

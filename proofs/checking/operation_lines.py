@@ -85,14 +85,10 @@ class Places:
         self, schedule: Schedule, mesh: Mapping[str, Number], micro_steps: int, policy: BytePolicy
     ) -> None:
         training = schedule.training
-        for name, used in (
-            ("an optimizer without moments", policy.k == 0),
-            ("statistics", training.statistics),
-        ):
-            if used:
-                raise NotCovered(name)
+        if training.statistics:
+            raise NotCovered("statistics")
         self.schedule, self.mesh, self.micro_steps = schedule, mesh, micro_steps
-        self.master, self.step = policy.master, 0
+        self.master, self.moments, self.step = policy.master, policy.k > 0, 0
         self.contributions = micro_steps * (2 if training.tied else 1)  # of a device to a gradient
         self.places = 0
         self.lines: list[LineAt] = []

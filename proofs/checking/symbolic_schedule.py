@@ -63,6 +63,7 @@ class Symbols(NormSymbols):
         self.mesh = self._mesh()
         self._lines()
         self._norms()
+        self._moments()
         self._counts()
         self._single_device()
         self._devices()
@@ -129,7 +130,8 @@ class Symbols(NormSymbols):
         )
         self._whole_gradient()
         self._norm_of_whole()
-        before = self.theta(u)[j], self.omega(u)[j], self.single_gradient(u, j), *self.applied(u)
+        moment = self.applied_moment(u)
+        before = self.theta(u)[j], moment, self.single_gradient(u, j), *self.applied(u)
         self.trains = k.suppose(
             "the_single_device_trains",
             [u, j],
@@ -284,8 +286,9 @@ class Symbols(NormSymbols):
 
     def read_by_update(self, t: Any, d: Any) -> tuple[Any, ...]:
         """What an update is of: its step, element j; weight, moment and gradient there; norm, count."""
-        read = (self.has(t, b(t), d)[self.j] for b in (self.source, self.second, self.third))
-        return self.step(t), self.j, *read, self.norm_read(t, d), self.count_read(t, d)
+        weight, gradient = (self.has(t, b(t), d)[self.j] for b in (self.source, self.third))
+        numbers = self.norm_read(t, d), self.count_read(t, d)
+        return self.step(t), self.j, weight, self.moment_read(t, d), gradient, *numbers
 
     # -------------------------------------------------------------- original values
     def _originals(self) -> None:

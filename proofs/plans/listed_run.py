@@ -120,7 +120,8 @@ class ListedRun:
             said.append(l.turns == 1)
         if l.turns is not l.micro_steps:
             said.append(l.micro_steps == (l.turns + l.turns if listed.tied else l.turns))
-        said += [l.reads_norm if listed.clips else Not(l.reads_norm), Not(l.reads_count)]
+        said += [l.reads_moment, l.reads_norm if listed.clips else Not(l.reads_norm)]
+        said.append(Not(l.reads_count))
         return And(*said)
 
     # ---------------------------------------------------------- what the checker finds
@@ -319,24 +320,26 @@ class ListedRun:
         ).at(c=mesh.size(t))
 
     # ------------------------------------------------------------------ comparisons
-    def compared(self, kind: str, norm: bool = False) -> list[Theorem]:
-        """What is found where a line of a kind reads; of an update what it updates, or its norm."""
+    def compared(self, kind: str, what: Any = None) -> list[Theorem]:
+        """What is found where a line of a kind reads; of an update weight and gradient, its moment, or
+        its norm.
+        """
         l, zero = self.l, IntVal(0)
         facts = [self.never_off.at(i=i) for i in (l.i, zero)]
         for r, line in enumerate(self.listed.lines):
             if line.kind == kind:
-                places = {line.fourth} if norm else read(line) - {line.fourth}
+                beside = {MOMENT: line.second, WHOLE: line.fourth} if kind == UPDATE.name else {}
+                places = {beside[what]} if what is not None else read(line) - {*beside.values()}
                 for i in (l.i, zero):
                     facts += self.finds_on(l.d, r, places, i=i)
         facts += [self.program, *(is_ for _, is_ in self.line_is)]
         once = kind == UPDATE.name and self.listed.body == len(self.listed.lines)
-        states = {UPDATE.name: (WEIGHT, MOMENT), BACKWARD.name: (WEIGHT,), NORM: ()}[kind]
-        states = (WHOLE,) if norm else states
+        states = (what,) if what is not None else () if kind == NORM else (WEIGHT,)
         return [
             *facts,
             *(l.state_is(w, l.step(l.t)) for w in states),
             *l.bounds,
-            *([self.rests] * (once or norm or l.turns is not l.micro_steps)),
+            *([self.rests] * (once or what is WHOLE or l.turns is not l.micro_steps)),
         ]
 
     def of_owners(self, asks: Any) -> list[Theorem]:

@@ -15,7 +15,8 @@ from proofs.checking.every_line import EveryLine
 from proofs.checking.lines import BACKWARD, UPDATE
 from proofs.checking.matching import Read, Where
 from proofs.checking.operation_lines import NORM
-from proofs.checking.symbols import NORM_OF, TOKENS
+from proofs.checking.symbols import MOMENT, NORM_OF, TOKENS
+from proofs.checking.symbols import NORM as WHOLE_NORM
 from proofs.plans.findings import Findings
 from proofs.plans.listed_language import ListedLanguage
 from proofs.plans.listed_run import ListedRun
@@ -51,13 +52,16 @@ class ListedRuns(EveryLine):
         given = [each for each in when(where) if each is not TRUE] + self.on_a_device
         compares = And(*(self.compares(*each) for each in reads))
         about = [self.compared(*each) for each in reads]
-        kind, number = BACKWARD.name if len(reads) == 2 else UPDATE.name, len(reads) == 1
+        updates = any(each is where.met for each in given)
+        kind = UPDATE.name if updates else BACKWARD.name
+        state = reads[0][2] if updates and len(reads) == 1 else None
+        what = state.args[0] if state is not None else None
 
         def has(run: ListedRun) -> bool:
             """Whether it keeps such a copy, or reads a norm."""
             if kept:
                 return bool(run.keeps(kept))
-            return run.listed.clips or not number
+            return run.listed.clips or what is not WHOLE_NORM
 
         found = [
             self.k.prove(
@@ -66,9 +70,9 @@ class ListedRuns(EveryLine):
                 [
                     run.is_it,
                     *(each for each in given if each is not where.met),
-                    *(run.met if any(each is where.met for each in given) else []),
+                    *(run.met if updates else []),
                 ],
-                [*(run.kept_at_the_end(kept) if kept else run.compared(kind, number)), *about],
+                [*(run.kept_at_the_end(kept) if kept else run.compared(kind, what)), *about],
             )
             for run in filter(has, self.runs)
         ]
@@ -76,8 +80,8 @@ class ListedRuns(EveryLine):
         return self.k.prove(name, Implies(And(*given), compares), (), [*found, *others, l.is_listed])
 
     def _number_read(self, met: list[Bool], name: str, place: Any, what: Any, reads: Bool) -> Theorem:
-        """What an update reads of a norm or a count, if a schedule reads any; none reads a count."""
-        if self.l.clips and what is not TOKENS:
+        """What an update reads of a moment, and of a norm if a schedule has any; none reads a count."""
+        if what is MOMENT or (self.l.clips and what is not TOKENS):
             return super()._number_read(met, name, place, what, reads)
         rests = [run.rests for run in self.runs]
         return self.k.prove(f"no_schedule_reads_a_{name}", Not(reads), (), [*rests, self.l.is_listed])

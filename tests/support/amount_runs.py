@@ -31,8 +31,8 @@ class AmountRun:
     amounts[place][owner, device][s, i]; unknowns[place][owner, device]. An axis is by its index.
     """
 
-    def __init__(self, axes, mesh, starts, training):
-        self.axes, self.training = axes, training
+    def __init__(self, axes, mesh, starts, training, moments):
+        self.axes, self.training, self.moments = axes, training, moments
         self.devices = [*product(*(range(mesh[axis]) for axis in axes))]
         self.each = [*product(self.devices, self.devices)]  # owner and device
         self.amounts, self.unknowns = {}, {}
@@ -128,7 +128,8 @@ class AmountRun:
     def _update(self, number, line, micro_steps):
         whole = [("gradient", line.step, m) for m in range(micro_steps)]
         weight, moment = ([(kind, line.step)] for kind in ("weight", "moment"))
-        needs = [(line.source, weight), (line.second, moment), (line.third, whole)]
+        needs = [(line.source, weight), (line.third, whole)]
+        needs += [(line.second, moment)] if self.moments else []
         if self.training.clip:
             needs.append((line.fourth, [(NORM, line.step)]))
         if self.training.loss is Loss.TOKEN_MEAN:
@@ -162,7 +163,7 @@ def agree_on_amounts(schedule, mesh, micro_steps, policy, steps=5):
     """
     places = PlacesOfARun(schedule, mesh, micro_steps, policy)
     store = places.initial()
-    run = AmountRun(schedule.axes, mesh, places.starts, schedule.training)
+    run = AmountRun(schedule.axes, mesh, places.starts, schedule.training, places.moments)
     verdict = check(schedule, mesh, micro_steps, policy)
     done, wrong, equal = 0, False, []
 

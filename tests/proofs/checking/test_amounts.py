@@ -41,7 +41,7 @@ def test_single_faults_on_two_axes_are_judged_by_amounts(clips):
 @st.composite
 def on_meshes(draw):
     """A schedule along one axis or two, perhaps damaged, mostly of what T2 covers."""
-    policy = POLICIES[draw(st.sampled_from(["mixed-adam", "fp32-adam"]))]
+    policy = POLICIES[draw(st.sampled_from(["mixed-adam", "fp32-adam", "fp32-sgd"]))]
     source = draw(st.sampled_from(["derived", "derived", "made up", "cancelled"]))
     if source == "derived":
         schedule = derive(draw(placements(axes=draw(st.sampled_from([1, 2, 2])))))

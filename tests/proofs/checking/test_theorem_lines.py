@@ -161,8 +161,8 @@ MUTANTS = [
     (
         "a weight is what its moment overwrites",
         "kept.py",
-        "                target != l.second(t),\n",
-        "",
+        "l.kind(t) == UPDATE, target != l.second(t)),",
+        "l.kind(t) == UPDATE),",
     ),
     (
         "an update reads the norm whether it reads one or not",
@@ -171,10 +171,22 @@ MUTANTS = [
         "(NORM, l.fourth(t), l.state(NORM, now), always)",
     ),
     (
+        "an update reads moments whether it has any or not",
+        "kept.py",
+        "(MOMENT, l.second(t), l.state(MOMENT, now), l.reads_moment)",
+        "(MOMENT, l.second(t), l.state(MOMENT, now), always)",
+    ),
+    (
+        "an optimizer without moments reads them",
+        "norm_symbols.py",
+        "return If(self.reads_moment, self.has(t, self.second(t), d)[self.j], ZERO)",
+        "return self.has(t, self.second(t), d)[self.j]",
+    ),
+    (
         "an update may read what is not known",
         "kept.py",
-        "self.operand == operand, self.knows(t, place), read,",
-        "self.operand == operand, read,",
+        "self.operand == kind, self.knows(t, place), read,",
+        "self.operand == kind, read,",
     ),
 ]
 
