@@ -120,8 +120,7 @@ class ListedRun:
             said.append(l.turns == 1)
         if l.turns is not l.micro_steps:
             said.append(l.micro_steps == (l.turns + l.turns if listed.tied else l.turns))
-        said += [l.reads_moment, l.reads_norm if listed.clips else Not(l.reads_norm)]
-        said.append(Not(l.reads_count))
+        said += [l.reads_norm if listed.clips else Not(l.reads_norm), Not(l.reads_count)]
         return And(*said)
 
     # ---------------------------------------------------------- what the checker finds
@@ -333,7 +332,7 @@ class ListedRun:
                 for i in (l.i, zero):
                     facts += self.finds_on(l.d, r, places, i=i)
         facts += [self.program, *(is_ for _, is_ in self.line_is)]
-        once = kind == UPDATE.name and self.listed.body == len(self.listed.lines)
+        once = kind == UPDATE.name and what is None and self.listed.body == len(self.listed.lines)
         states = (what,) if what is not None else () if kind == NORM else (WEIGHT,)
         return [
             *facts,

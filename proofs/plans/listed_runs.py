@@ -53,6 +53,8 @@ class ListedRuns(EveryLine):
         compares = And(*(self.compares(*each) for each in reads))
         about = [self.compared(*each) for each in reads]
         updates = any(each is where.met for each in given)
+        beside = where.met, l.reads_moment  # the one is said otherwise, the other need not be so
+        about_lines = [each for each in given if not any(each is part for part in beside)]
         kind = UPDATE.name if updates else BACKWARD.name
         state = reads[0][2] if updates and len(reads) == 1 else None
         what = state.args[0] if state is not None else None
@@ -69,7 +71,7 @@ class ListedRuns(EveryLine):
                 compares,
                 [
                     run.is_it,
-                    *(each for each in given if each is not where.met),
+                    *about_lines,
                     *(run.met if updates else []),
                 ],
                 [*(run.kept_at_the_end(kept) if kept else run.compared(kind, what)), *about],

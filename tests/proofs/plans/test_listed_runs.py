@@ -105,7 +105,7 @@ class ListedDevices(LinesOfARun):
         self.last = len(self.at)
         self.at.append((0, 0, steps))
         self.fixed = {"last": self.last, "micro_steps": micro_steps, "schedule_number": 0}
-        self.fixed |= {"reads_moment": True, "reads_norm": listed.clips, "reads_count": False}
+        self.fixed |= {"reads_norm": listed.clips, "reads_count": False}
 
     def now(self, t):
         return self.at[t] if 0 <= t <= self.last else (0, 0, 0)
