@@ -49,12 +49,12 @@ class ListedRuns(EveryLine):
         """What is read, or kept, compares equal: of each schedule."""
         l, t, b, d, j = self.l, self.l.t, self.l.b, self.l.d, self.l.j
         where = Where(l.is_right(t, d), l.is_met(t, d, j), l.mesh.holds(b, d, j))
-        given = [each for each in when(where) if each is not TRUE] + self.on_a_device
+        said = (TRUE, l.reads_moment)  # moments compare equal whether they are read or not
+        given = [each for each in when(where) if not any(each is one for one in said)]
+        given += self.on_a_device
         compares = And(*(self.compares(*each) for each in reads))
         about = [self.compared(*each) for each in reads]
         updates = any(each is where.met for each in given)
-        beside = where.met, l.reads_moment  # the one is said otherwise, the other need not be so
-        about_lines = [each for each in given if not any(each is part for part in beside)]
         kind = UPDATE.name if updates else BACKWARD.name
         state = reads[0][2] if updates and len(reads) == 1 else None
         what = state.args[0] if state is not None else None
@@ -71,7 +71,7 @@ class ListedRuns(EveryLine):
                 compares,
                 [
                     run.is_it,
-                    *about_lines,
+                    *(each for each in given if each is not where.met),
                     *(run.met if updates else []),
                 ],
                 [*(run.kept_at_the_end(kept) if kept else run.compared(kind, what)), *about],
