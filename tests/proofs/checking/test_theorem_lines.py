@@ -82,13 +82,13 @@ MUTANTS = [
     ),
     (
         "a norm compares its own device's slice only",
-        "norms.py",
+        "checking/norms.py",
         "right.append(d == groups.with_element(t, asks, j))",
         "right += [d == groups.with_element(t, asks, j), d == asks]",
     ),
     (
         "a norm compares nothing",
-        "norms.py",
+        "checking/norms.py",
         "[(t, source, None, now)],",
         "[],",
     ),
