@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
 
-from psem_model.simulator.arithmetic import Array, Number
+from psem_model.simulator.arithmetic import Arithmetic, Array, Number
 from psem_model.simulator.layout import Group
+from spec.language.schedule import Kind, Op
 
 OpKey = tuple[str, int]  # the part of the schedule, and the index in it
 
@@ -174,3 +176,20 @@ def point_to_point(values: Array, sender: int, receiver: int, network: Network) 
     result = values.copy()
     result[:, [receiver]] = network.move(values, np.array([sender]), np.array([receiver]))
     return result
+
+
+def averaged(op: Op, sums: Array, group: Group, arithmetic: Arithmetic) -> Array:
+    """Sums over a group, or means where an operation takes those."""
+    return arithmetic.mul(sums, arithmetic.number(Fraction(1, group.size))) if op.mean else sums
+
+
+def moved(op: Op, number: Array, group: Group, arithmetic: Arithmetic, network: Network) -> Array:
+    """A number of each device (devices, how many): the sum, the mean or the first, on every device."""
+    if group.size == 1:
+        return number
+    if op.kind is Kind.BROADCAST:
+        rows = broadcast(number[None], group, network)
+    else:
+        rows = summed(number[None], group, arithmetic.add, network)
+    of_each: Array = rows[0]
+    return averaged(op, of_each, group, arithmetic)

@@ -13,7 +13,7 @@ from itertools import groupby, islice
 from psem_model.simulator.arithmetic import Array
 from psem_model.simulator.functions import Functions
 from psem_model.simulator.layout import cluster_of
-from psem_model.simulator.network import Network, OpKey, broadcast, summed
+from psem_model.simulator.network import Network, OpKey, moved
 from psem_model.simulator.placed import Ops, Placed
 from psem_model.simulator.store import NUMBER_BYTES
 from spec.language.schedule import Buffer, Kind, Op, Schedule
@@ -74,14 +74,8 @@ class Ends:
             return None
         if op.kind is Kind.RESET:
             return self.numbers.zeros(norm.shape)
-        group, rows = self.cluster.group(op.axes), norm[None]
         network.serve(key, width=NUMBER_BYTES)
-        if group.size > 1 and op.kind is Kind.BROADCAST:
-            rows = broadcast(rows, group, network)
-        elif group.size > 1:
-            rows = summed(rows, group, self.numbers.add, network)
-        moved: Array = rows[0]
-        return moved
+        return moved(op, norm, self.cluster.group(op.axes), self.numbers, network)
 
     def _taken(self, group: Iterable[Placed]) -> Array:
         """The norm of what each device has of a group's weights."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
@@ -192,7 +191,7 @@ class Executor:
             return Piece(ring.broadcast(rows, group, self.network), within, fresh=True)
         if layout.owners or not {*op.axes, *op.within} & {*layout.cut}:  # rows, not cells of them
             summed = ring.summed(rows, group, self.arithmetic.add, self.network, sizes)
-            return Piece(self._mean(op, summed, group), within, fresh=True)
+            return Piece(ring.averaged(op, summed, group, self.arithmetic), within, fresh=True)
         chunks = layout.split(rows, within, op.axes)
         parts = layout.cut_cells(chunks, group.size // chunks.shape[2])
         summed = self._reduced(op, parts, group)
@@ -225,19 +224,7 @@ class Executor:
 
     def _reduced(self, op: Op, chunks: Array, group: Group, sizes: Array | None = None) -> Array:
         partial = ring.reduce_scatter(chunks, group, self.arithmetic.add, self.network, sizes)
-        return self._mean(op, partial, group)
-
-    def _mean(self, op: Op, sums: Array, group: Group) -> Array:
-        """The sums, or the mean where an operation takes that."""
-        if not op.mean:
-            return sums
-        return self.arithmetic.mul(sums, self.arithmetic.number(Fraction(1, group.size)))
-
-    def _of_numbers(self, op: Op, rows: Array, group: Group) -> Array:
-        """The sum, mean or first value on every device of rows (parts, devices, length)."""
-        if op.kind is Kind.BROADCAST:
-            return ring.broadcast(rows, group, self.network)
-        return self._mean(op, ring.summed(rows, group, self.arithmetic.add, self.network), group)
+        return ring.averaged(op, partial, group, self.arithmetic)
 
     # ----------------------------------------------------------------- copies
     def _copy(self, op: Op, unit: int) -> None:
@@ -444,6 +431,6 @@ class Executor:
             self.numbers[op.target] = self._zero_number(op.target)
         elif op.kind is Kind.RELEASE:
             self.numbers.pop(op.target, None)
-        elif group.size > 1 and op.source in self.numbers:
-            rows = self._of_numbers(op, self.numbers[op.source][None], group)
-            self.numbers[op.target] = rows[0]
+        elif op.source in self.numbers:
+            number = self.numbers[op.source]
+            self.numbers[op.target] = ring.moved(op, number, group, self.arithmetic, self.network)

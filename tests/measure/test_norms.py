@@ -105,3 +105,10 @@ def test_a_norm_over_any_axes_is_accepted_only_if_it_trains_as_one_device(axes, 
     found = measured(plan, Run(1, "modular", 0))
     in_order = all(ALL_WEIGHTS not in of[:-1] for of in axes)
     assert checked.accepted == (found.matches and in_order)
+
+
+def test_a_norm_that_is_a_mean_over_devices_is_another_run(planned):
+    text = NORMS.sub(r'\1["batch"], mean = true', text_of("zero1", "gpt", clip=True))
+    found = measured(planned(text, "2"), Run(1, "modular", 0))
+    assert not found.matches
+    assert found.no
