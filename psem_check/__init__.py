@@ -1,7 +1,8 @@
 """A checker of certificates: it knows neither a solver nor the kernel that made the theorems.
 
-Read in this order: `terms` (sorts and terms), `values` (what closed terms are worth), `tree` (how a
-theorem follows from others, and what is left to show for it), `obligations`, `proofs` (how a solver's
-proof is gone through), the rules of proofs (`schemas`, `logic`, `equalities`, `arithmetic` with
-`polynomials`), `products`, `reader` and `printing`. It needs Python's standard library only.
+Read in this order: `terms` (sorts and terms), `values` (what closed terms are worth), `tree`, `axioms`
+(how a theorem follows from others, and what is left to show for it), `proofs` (how a proof is gone
+through), `polynomials` and `forms` (when terms mean the same), `cases` and `equals` (what follows by
+connectives and equality), `laws` (what operators mean), `graphs` and `reader` (files), `check` and
+`printing`. It needs Python's standard library only.
 """

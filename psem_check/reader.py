@@ -9,7 +9,7 @@ from typing import Any
 
 from psem_check.terms import Rejected
 
-VERSION = 2
+VERSION = 3
 LARGEST = 1 << 30  # bytes, decompressed
 
 

@@ -2,12 +2,12 @@
 
 A term is its number. Its arguments have smaller numbers, so nothing here is recursive, however deep a
 term is. Operators mean what SMT-LIB says: by zero, `/`, `div` and `mod` are any function of the
-dividend. Those with `_total` are zero there (`mod_total`: the dividend).
+dividend.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -94,13 +94,13 @@ class Terms:
         return head[1] if isinstance(head, tuple) and head[0] == "symbol" else None
 
     # ------------------------------------------------------------------ traversals
-    def below(self, terms: Iterable[Term]) -> list[Term]:
-        """The terms and all their subterms, arguments first."""
+    def below(self, terms: Iterable[Term], known: Container[Term] = ()) -> list[Term]:
+        """The terms and all their subterms, arguments first, but for those that are known."""
         seen: set[Term] = set()
         pending = list(terms)
         while pending:
             term = pending.pop()
-            if term not in seen:
+            if term not in seen and term not in known:
                 seen.add(term)
                 pending.extend(self.arguments[term])
         return sorted(seen)
@@ -177,8 +177,7 @@ def _of_other_operator(head: str, sorts: list[Sort]) -> Sort | None:
         "to_int": ([REAL], INT),
         "is_int": ([REAL], BOOL),
         "/": ([REAL, REAL], REAL),
-        "/_total": ([REAL, REAL], REAL),
-        **{name: ([INT, INT], INT) for name in ("div", "mod", "div_total", "mod_total")},
+        **{name: ([INT, INT], INT) for name in ("div", "mod")},
         "fp.add": ([FLOAT, FLOAT], FLOAT),  # rounded to nearest, ties to even
         **{name: ([FLOAT, FLOAT], BOOL) for name in FLOAT_ORDER},
     }

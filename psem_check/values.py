@@ -35,7 +35,7 @@ def value_of(terms: Terms, term: Term) -> Any:
         pending.pop()
         head = terms.heads[here]
         worth = [done[n] for n in needed]
-        done[here] = worth[-1] if head == "ite" else _applied(head, worth)
+        done[here] = worth[-1] if head == "ite" else applied(head, worth)
     return done[term]
 
 
@@ -49,7 +49,8 @@ def _needed(terms: Terms, term: Term, done: dict[Term, Any]) -> tuple[Term, ...]
     return (condition, then if done[condition] else otherwise)
 
 
-def _applied(head: Head, worth: list[Any]) -> Any:
+def applied(head: Head, worth: list[Any]) -> Any:
+    """What an operator or a constant makes of values. Raises NoValue."""
     if isinstance(head, tuple):
         if head[0] == "symbol":
             raise NoValue
@@ -114,9 +115,6 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     "/": _divided,
     "div": _div,
     "mod": _mod,
-    "/_total": lambda a, b: a / b if b else Fraction(0),
-    "div_total": lambda a, b: _div(a, b) if b else Fraction(0),
-    "mod_total": lambda a, b: _mod(a, b) if b else a,
     "to_real": lambda a: a,
     "to_int": lambda a: Fraction(math.floor(a)),
     "is_int": lambda a: a.denominator == 1,

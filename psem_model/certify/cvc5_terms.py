@@ -31,17 +31,19 @@ KINDS = {
     "/": Kind.DIVISION,
     "div": Kind.INTS_DIVISION,
     "mod": Kind.INTS_MODULUS,
-    "/_total": Kind.DIVISION_TOTAL,
-    "div_total": Kind.INTS_DIVISION_TOTAL,
-    "mod_total": Kind.INTS_MODULUS_TOTAL,
     "to_real": Kind.TO_REAL,
     "to_int": Kind.TO_INTEGER,
     "is_int": Kind.IS_INTEGER,
     "select": Kind.SELECT,
     "store": Kind.STORE,
 }
-OPERATORS = {kind: name for name, kind in KINDS.items()}
-MIXED = ("+", "*", "-", "=", "distinct", "<", "<=", ">", ">=", "ite", "/", "/_total")
+TOTAL = {  # zero by zero, but for the remainder, which is then the dividend
+    Kind.DIVISION_TOTAL: "/",
+    Kind.INTS_DIVISION_TOTAL: "div",
+    Kind.INTS_MODULUS_TOTAL: "mod",
+}
+OPERATORS = {**{kind: name for name, kind in KINDS.items()}, **TOTAL}
+MIXED = ("+", "*", "-", "=", "distinct", "<", "<=", ">", ">=", "ite", "/")
 BY_ZERO = {SkolemId.DIV_BY_ZERO: "/", SkolemId.INT_DIV_BY_ZERO: "div", SkolemId.MOD_BY_ZERO: "mod"}
 
 
@@ -172,7 +174,15 @@ class Bridge:
             return self._applied(term, arguments)
         if kind not in OPERATORS:
             raise Unknown(str(kind))
-        return self._of_operator(OPERATORS[kind], arguments)
+        made = self._of_operator(OPERATORS[kind], arguments)
+        return self._by_zero_too(made) if kind in TOTAL else made
+
+    def _by_zero_too(self, quotient: Term) -> Term:
+        """A division with what cvc5's total one is by zero."""
+        terms, (dividend, divisor) = self.terms, self.terms.arguments[quotient]
+        zero = terms.number(0, terms.sorts[divisor])
+        by_zero = dividend if terms.heads[quotient] == "mod" else zero
+        return terms.make("ite", terms.equal(divisor, zero), by_zero, quotient)
 
     def _value(self, of: Any, name: str) -> Term:
         for sort, made in self._sorts.items():
@@ -193,9 +203,7 @@ class Bridge:
         """With `to_real` where cvc5 mixes integers and real numbers."""
         terms = self.terms
         sorts = {terms.sorts[a] for a in arguments}
-        if (operator in MIXED and sorts >= {INT, REAL}) or (
-            operator in ("/", "/_total") and INT in sorts
-        ):
+        if (operator in MIXED and sorts >= {INT, REAL}) or (operator == "/" and INT in sorts):
             arguments = [self._real(a) for a in arguments]
         if operator in ("+", "*", "and", "or") and len(arguments) == 1:
             return arguments[0]

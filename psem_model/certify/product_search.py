@@ -14,11 +14,11 @@ from typing import Any
 
 import z3
 
-from psem_check.graphs import Lists, asked
-from psem_check.polynomials import Polynomial, Polynomials, constant, plus, product
-from psem_check.products import NEGATED, compared
-from psem_check.terms import NUMBERS, Rejected, Term, Terms
-from psem_model.certify.shorter import shorter
+from psem_check.graphs import Graph, asked
+from psem_check.polynomials import Polynomial, constant, plus, product
+from psem_check.proofs import NEGATED, Steps
+from psem_check.terms import NUMBERS, Rejected, Term
+from psem_model.certify.shorter import Step, shorter
 
 DEGREES = ((1, 0), (2, 1), (3, 2), (3, 3), (4, 3), (4, 4))  # factors of a product, degree of a multiple
 MILLISECONDS = 4000  # for one linear problem
@@ -34,29 +34,25 @@ class Unsolved(Exception):
 def search(text: str) -> dict[str, Any]:
     """A proof of a question, or `missing` with the reason."""
     graph, facts = asked(text)
-    proof = Search(graph.terms, facts)
+    proof = Search(graph, facts)
     try:
         proof.refute(proof.start(facts), [])
     except Unsolved:
         return {"missing": "none of the products tried add up to a contradiction"}
-    found = {"terms": proof.lists.nodes[proof.known :], "steps": proof.steps}
-    return shorter(graph, proof.known, found)
+    return shorter(graph, facts, proof.steps)
 
 
 class Search:
     """The steps of a proof while it is found."""
 
-    def __init__(self, terms: Terms, facts: Sequence[Term]) -> None:
-        self.terms = terms
-        self.polynomials = Polynomials(terms)
-        self.lists = Lists(terms, plain=True)
-        for fact in facts:
-            self.lists.number(fact)
-        self.known = len(self.lists.nodes)
-        self.steps: list[list[Any]] = []
+    def __init__(self, graph: Graph, facts: Sequence[Term]) -> None:
+        self.terms = graph.terms
+        self.checker = Steps(graph)
+        self.atoms = {self.checker.forms.of(term): term for term in self.terms.below(facts)}
+        self.steps: list[Step] = []
 
     def step(self, rule: str, conclusion: Term, premises: Sequence[int] = (), *more: Any) -> Known:
-        self.steps.append([rule, self.lists.number(conclusion), list(premises), *more])
+        self.steps.append((rule, conclusion, list(premises), more))
         return len(self.steps) - 1, conclusion
 
     def start(self, facts: Sequence[Term]) -> list[Known]:
@@ -107,8 +103,7 @@ class Search:
         for case in self.terms.arguments[clause[1]]:
             assumed = self.step("assume", case)
             false, _ = self.refute([*others, assumed], literals, splits)
-            discharged = [[self.lists.number(case)]]
-            number, _ = self.step("scope", self.terms.negation(case), [false], *discharged)
+            number, _ = self.step("scope", self.terms.negation(case), [false], [case])
             refuted.append(number)
         return self.step("logic", self.terms.false, refuted)
 
@@ -117,8 +112,8 @@ class Search:
         if splits == SPLITS:
             raise Unsolved
         terms = self.terms
-        polynomials = [compared(self.polynomials, said)[1] for _, said in literals]
-        variables = sorted({v for p in polynomials for m in p for v in m})
+        polynomials = [self.checker.compared(said)[1] for _, said in literals]
+        variables = sorted({self.atoms[v] for p in polynomials for m in p for v in m})
         for variable in variables[splits:]:
             positive = terms.make(">=", variable, terms.number(0, terms.sorts[variable]))
             mark = len(self.steps)
@@ -132,7 +127,7 @@ class Search:
     # ------------------------------------------------------------------ formulas
     def _is_comparison(self, formula: Term) -> bool:
         try:
-            compared(self.polynomials, formula)
+            self.checker.compared(formula)
         except Rejected:
             return False
         return True
@@ -179,21 +174,24 @@ class Search:
     # ------------------------------------------------------------------ products
     def _leaf(self, literals: list[Known], degrees: Sequence[tuple[int, int]]) -> Known | None:
         """False, if products of the comparisons add up to it."""
-        said = [compared(self.polynomials, formula) for _, formula in literals]
+        said = [self.checker.compared(formula) for _, formula in literals]
         for factors, degree in degrees:
             found = combined(said, factors, degree)
             if found is not None:
                 summands, multiples = found
                 known = [number for number, _ in literals]
-                numbered = [[i, self.lists.number(self._term(m))] for i, m in multiples]
-                return self.step("products", self.terms.false, known, summands, numbered)
+                terms = [(i, self._term(m)) for i, m in multiples]
+                return self.step("products", self.terms.false, known, summands, terms)
         return None
 
     def _term(self, polynomial: Polynomial) -> Term:
         """The term of a polynomial, over the real numbers."""
         parts = []
         for monomial, factor in polynomial.items():
-            factors = [self.terms.number(factor, "Real"), *map(self._real, monomial)]
+            factors = [
+                self.terms.number(factor, "Real"),
+                *(self._real(self.atoms[v]) for v in monomial),
+            ]
             parts.append(self.terms.make("*", *factors) if monomial else factors[0])
         return self.terms.make("+", *parts) if len(parts) > 1 else parts[0]
 

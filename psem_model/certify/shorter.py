@@ -1,154 +1,125 @@
-"""A proof with fewer steps. Not trusted: the checker reads what comes out."""
+"""A solver's proof, in many rules, as one in the few of the checker. Not trusted.
+
+Each step of the solver rests on facts, on what is assumed for a while, and on lemmas: what products of
+comparisons add up to, and laws of operators. Where the checker sees at once that a step follows from
+these, nothing between is written; otherwise the steps that it comes from are written first.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from psem_check.equalities import RULES
 from psem_check.graphs import Graph
-from psem_check.logic import Logic
-from psem_check.proofs import Steps
+from psem_check.proofs import WORK as ENOUGH
 from psem_check.terms import Rejected, Term
+from psem_model.certify.lemmas import WORK, Lemmas, Node
+from psem_model.certify.written import Unwritten, Written
 
-WORK = 2000  # of the checker's logic, for a step that was several
-MOST = 30  # premises of it
-EQUALITIES = ("cong", "trans", "logic")
+MOST = 40  # steps that one follows from
+Step = tuple[str, Term, Sequence[int], Sequence[Any]]  # rule, conclusion, premises by number, more
 
 
 class Shorter:
-    """The steps of a proof, changed in place: [rule, conclusion, premises, more]."""
+    """The steps of a solver so far, and those that are written."""
 
-    def __init__(self, graph: Graph, steps: Sequence[Sequence[Any]]) -> None:
-        self.graph = graph
-        self.logic = Logic(graph.terms, WORK)
-        self.steps = [[*step[:2], [*premises_of(step)], *step[3:]] for step in steps]
+    def __init__(self, graph: Graph, facts: Sequence[Term]) -> None:
+        self.terms = graph.terms
+        self.written = Written(graph, facts)
+        self.nodes: list[Node] = []
+        self.lemmas = Lemmas(self.written, self.nodes, self._concluded)
+        self._facts = {fact: number for number, fact in enumerate(facts)}
+        self._assumed: dict[Term, int] = {}
+        self._tried: set[int] = set()
+        self._derived: dict[int, tuple[int, ...]] = {}
 
-    def made(self) -> list[list[Any]]:
-        """All steps that the last one rests on."""
-        turned: dict[int, int] = {}  # by an equation, what says it the other way round
-        for number, (rule, _, premises, *_) in enumerate(self.steps):
-            if rule in EQUALITIES:
-                known = [turned.get(p, p) for p in premises if not self._sides(p, same=True)]
-                premises[:] = known if rule == "trans" else dict.fromkeys(known)
-                if rule == "logic" and len(premises) == 1 and self._turns(number, premises[0]):
-                    turned[number] = premises[0]
-        return self._renumbered()
+    # ------------------------------------------------------------------ the solver's steps
+    def take(self, rule: str, said: Term, premises: Sequence[int], more: Sequence[Any] = ()) -> None:
+        """A step of the solver: `premises` are numbers of its earlier ones."""
+        rests = frozenset[int]().union(*(self.nodes[p].rests for p in premises))
+        lemmas = frozenset[int]()
+        if rule == "assume":
+            rests = frozenset([self._assumption(said)])
+        elif rule == "scope":
+            rests -= {self._assumption(assumed) for assumed in more[0]}
+        else:
+            lemmas = frozenset(self.lemmas.of(rule, said, premises, more))
+        self.nodes.append(Node(rule, said, tuple(premises), rests | lemmas, lemmas))
 
-    def joined(self) -> list[list[Any]] | None:
-        """Likewise, where steps by the same rule are one; none if the checker takes too long for it."""
-        used = Counter(p for number in self._needed() for p in self.steps[number][2])
-        for number in sorted(self._needed()):
-            self._join(number, used)
-        steps, made = Steps(self.graph), self._renumbered()
+    def _assumption(self, said: Term) -> int:
+        """The number of a fact, or of what is assumed for a while."""
+        if said in self._facts:
+            return self._facts[said]
+        return self._assumed.setdefault(said, -1 - len(self._assumed))
+
+    def _concluded(self, number: int) -> Term:
+        return self.written.conclusions[number] if number >= 0 else [*self._assumed][-1 - number]
+
+    # ------------------------------------------------------------------ what is written
+    def proof(self) -> dict[str, Any]:
+        """The steps that the last one rests on, which says that the facts are impossible."""
+        (last,) = self._derive(len(self.nodes) - 1)
+        if self.written.conclusions[last] != self.terms.false:
+            raise Unwritten("no contradiction")
+        return self.written.lists(last)
+
+    def _derive(self, number: int) -> tuple[int, ...]:
+        """The written steps that say what a step of the solver does: its own, and what is assumed."""
+        pending = [number]
+        while pending:
+            here = pending[-1]
+            node = self.nodes[here]
+            missing = [p for p in node.premises if p not in self._derived]
+            if here in self._derived:
+                pending.pop()
+            elif node.rule == "assume":
+                self._derived[here] = tuple(node.rests)
+            elif here not in self._tried and self._follows(node.said, node.rests, WORK):
+                self._derived[here] = self._write(node.said, node.rests)
+            elif missing:
+                self._tried.add(here)
+                pending += missing
+            else:
+                self._derived[here] = self._from_premises(node)
+        return self._derived[number]
+
+    def _from_premises(self, node: Node) -> tuple[int, ...]:
+        """A step of the solver, by those that say what it comes from."""
+        below = {step for premise in node.premises for step in self._derived[premise]}
+        if node.rule == "scope":
+            below = {step for step in below if step >= 0 or step in node.rests}
+        below |= node.lemmas
+        if not self._follows(node.said, below, ENOUGH):
+            said = [node.said, *(self.nodes[premise].said for premise in node.premises)]
+            below |= {lemma for term in self.terms.below(said) for lemma in self.lemmas.laws(term)}
+            if not self._follows(node.said, below, ENOUGH):
+                raise Unwritten(f"the rule {node.rule}")
+        return self._write(node.said, below)
+
+    def _follows(self, said: Term, numbers: Iterable[int], work: int) -> bool:
+        known = [self._concluded(number) for number in sorted(numbers)]
+        if work < ENOUGH and len(known) > MOST:
+            return False
         try:
-            for step in made:
-                steps.take(*step)
-        except Rejected:
-            return None
-        return made
-
-    def _conclusion(self, number: int) -> Term:
-        return self.graph.term(self.steps[number][1])
-
-    def _sides(self, number: int, same: bool = False) -> tuple[Term, ...]:
-        """Of an equation; `same`: only if they are."""
-        terms, said = self.graph.terms, self._conclusion(number)
-        sides = terms.arguments[said] if terms.heads[said] == "=" else ()
-        return sides if not same or (sides and sides[0] == sides[1]) else ()
-
-    def _turns(self, number: int, premise: int) -> bool:
-        return bool(self._sides(number)) and self._sides(number) == self._sides(premise)[::-1]
-
-    def _join(self, number: int, used: Counter[int]) -> None:
-        """A step takes the premises of those by the same rule that only it uses."""
-        rule, _, premises, *_ = self.steps[number]
-        if rule not in EQUALITIES:
-            return
-        joined: list[int] = []
-        for p in premises:
-            alone = self.steps[p][0] == rule and used[p] == 1
-            joined += self.steps[p][2] if alone else [p]
-        if rule != "trans":
-            joined = [*dict.fromkeys(joined)]
-        if joined != premises and len(joined) <= MOST and self._follows(rule, joined, number):
-            used.subtract(premises)
-            used.update(joined)
-            premises[:] = joined
-
-    def _follows(self, rule: str, premises: Sequence[int], number: int) -> bool:
-        known, said = [self._conclusion(p) for p in premises], self._conclusion(number)
-        try:
-            if rule == "logic":
-                return self.logic.follows(known, said)
-            return RULES[rule](self.graph.terms, known, said, [])
-        except Rejected:
+            return said in known or self.written.checker.follows(known, said, work)
+        except (Rejected, RecursionError):
             return False
 
-    def _needed(self) -> set[int]:
-        needed: set[int] = set()
-        pending = [len(self.steps) - 1]
-        while pending:
-            here = pending.pop()
-            if here not in needed:
-                needed.add(here)
-                pending += self.steps[here][2]
-        return needed
-
-    def _renumbered(self) -> list[list[Any]]:
-        order = {old: new for new, old in enumerate(sorted(self._needed()))}
-        made = []
-        for old in order:
-            rule, said, premises, *more = self.steps[old]
-            of = [order[p] for p in premises]
-            made.append([rule, said, of, *more] if of or more else [rule, said])
-        return made
+    def _write(self, said: Term, premises: Iterable[int]) -> tuple[int, ...]:
+        """A step; of what holds under assumptions, that these imply it."""
+        premises = sorted(premises)
+        for p in premises:
+            if self._concluded(p) == said:
+                return (p,)
+        under = [p for p in premises if p < 0]
+        implied = self.written.implied([self._concluded(number) for number in under], said)
+        known = tuple(p for p in premises if p >= 0)
+        return (self.written.step("follows", implied, known), *under)
 
 
-def premises_of(step: Sequence[Any]) -> Sequence[int]:
-    return step[2] if len(step) > 2 else []
-
-
-def numbers_in(step: Sequence[Any]) -> list[list[Any]]:
-    """Where a step has numbers of terms: [list, position]."""
-    places = [[step, 1]]
-    if step[0] == "scope":
-        places += [[step[3], i] for i in range(len(step[3]))]
-    elif step[0] == "products":
-        places += [[pair, 1] for pair in (step[4] if len(step) > 4 else [])]
-    elif len(step) > 3:
-        places += [[pair, 1] for pair in step[3]]
-    return places
-
-
-def shorter(graph: Graph, known: int, proof: dict[str, Any]) -> dict[str, Any]:
-    """The proof of a question; its terms come after so many that are known in the graph."""
-    graph.more(proof["terms"])
-    of = Shorter(graph, proof["steps"])
-    steps = of.made()
-    steps = of.joined() or steps
-    nodes, needed = proof["terms"], set[int]()
-    pending = [at[i] for step in steps for at, i in numbers_in(step)]
-    while pending:
-        here = pending.pop()
-        if here >= known and here not in needed:
-            needed.add(here)
-            pending += _below(nodes[here - known])
-    order = {old: known + new for new, old in enumerate(sorted(needed))}
-    for step in steps:
-        for at, i in numbers_in(step):
-            at[i] = order.get(at[i], at[i])
-    terms = []
-    for old in sorted(needed):
-        node = nodes[old - known]
-        parts = [order.get(n, n) for n in _below(node)]
-        terms.append([*node[: len(node) - len(parts)], *parts])
-    return {"terms": terms, "steps": steps}
-
-
-def _below(node: Sequence[Any]) -> list[int]:
-    """The terms that a term of a list is made of."""
-    if node[0] in ("int", "real", "value", "float", "true", "false"):
-        return []
-    return list(node[2 if node[0] == "apply" else 1 :])
+def shorter(graph: Graph, facts: Sequence[Term], steps: Iterable[Step]) -> dict[str, Any]:
+    """The proof that a solver's steps are. Raises Unwritten."""
+    made = Shorter(graph, facts)
+    for rule, said, premises, more in steps:
+        made.take(rule, said, premises, more)
+    return made.proof()

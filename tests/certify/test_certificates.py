@@ -63,7 +63,7 @@ def test_proofs_are_kept_and_damaged_ones_are_made_again(folder, monkeypatch):
 def test_a_kept_proof_that_is_forged_is_rejected_by_the_checker(folder):
     certificates.certificate(results("S1"))
     for path in certificates.kept().iterdir():
-        path.write_text(json.dumps({"terms": [["false"]], "steps": [["assume", 0]]}))
+        path.write_text(json.dumps({"terms": [["false"]], "steps": [["follows", 0, [0]]]}))
     (found,) = check(certificates.certificate(results("S1")))
     assert len(found.open) == found.obligations
 

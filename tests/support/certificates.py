@@ -3,6 +3,7 @@
 import copy
 import json
 from functools import cache, reduce
+from itertools import count
 
 import z3
 
@@ -51,6 +52,9 @@ def opened(document):
     return [each for checked in check(document) for each in checked.open]
 
 
+NUMBERS = count()  # of enumerations, which the solver knows by their names
+
+
 class Solver:
     """Terms of a graph, as z3's."""
 
@@ -72,7 +76,7 @@ class Solver:
         key = ("enumeration", sort)
         if key not in self.done:
             names = [f"{sort[1]}_{name}" for name in sort[2]]
-            self.done[key] = z3.EnumSort(f"{sort[1]}_{len(names)}_{id(self)}", names)
+            self.done[key] = z3.EnumSort(f"{sort[1]}_{next(NUMBERS)}", names)
         return self.done[key]
 
     def of(self, term):
@@ -102,14 +106,6 @@ class Solver:
         return {"unsat": True, "sat": False}.get(str(solver.check()))
 
 
-def _if_zero(otherwise, total):
-    return lambda a, b: z3.If(b == 0, otherwise(a), total(a, b))
-
-
-def _nothing(a):
-    return z3.RealVal(0) if a.is_real() else z3.IntVal(0)
-
-
 OPERATORS = {
     "not": z3.Not,
     "and": z3.And,
@@ -131,9 +127,6 @@ OPERATORS = {
     "/": lambda a, b: a / b,
     "div": lambda a, b: a / b,
     "mod": lambda a, b: a % b,
-    "/_total": _if_zero(_nothing, lambda a, b: a / b),
-    "div_total": _if_zero(_nothing, lambda a, b: a / b),
-    "mod_total": _if_zero(lambda a: a, lambda a, b: a % b),
     "to_real": z3.ToReal,
     "to_int": z3.ToInt,
     "is_int": z3.IsInt,
