@@ -15,6 +15,7 @@ from psem_model.simulator import Arithmetic
 from psem_model.simulator.arithmetic import Array, Poison
 from psem_model.simulator.layout import Cluster, cluster_of
 from psem_model.simulator.models import STATISTICS, Backward, Data, Model
+from psem_model.simulator.rests import flat
 from psem_model.simulator.run import Scheduled
 from spec.language.schedule import Buffer, Schedule
 from spec.meaning.match import Divergence, divergences
@@ -115,7 +116,7 @@ def replay(
     sums = replace(schedule, training=Training(tied=tied))  # mean and clipping are the simulator's
     world = Reference(sums, sizes, micro_steps, elements, primes, stateful, policy.master)
     data = SameData(cluster_of(tuple(sizes.items())), world)
-    run = Scheduled(schedule, [elements], micro_steps, policy, SameModel(world, tied), [data])
+    run = Scheduled(schedule, [flat(elements)], micro_steps, policy, SameModel(world, tied), [data])
     for _ in range(steps):
         run.step()
         found = list(divergences(run.beside(), run.numbers.unequal))

@@ -24,9 +24,11 @@ def of_schedule(run: Run, costs: StageCosts) -> Iterator[Figure]:
     """Of a schedule's run, per device: its passes go unit by unit, so that the peak is counted too."""
     (group,) = costs.groups
     yield from _at_rest(run.resting, costs)
-    whole = sum(run.resting.values()), group.costs.total
-    yield Figure("resting", "all at rest, bytes", *whole)
-    yield Figure("peak", "peak, bytes", run.peak, group.costs.peak)
+    total = sum(run.resting.values())
+    yield Figure("resting", "all at rest, bytes", total, group.costs.total)
+    yield Figure("peak", "peak, bytes", total + run.passing, group.costs.peak)
+    if group.buckets:
+        yield Figure("buckets", "copies of gradients, bytes", run.buckets, group.buckets)
     yield Figure("host", "on the host, bytes", run.host, costs.host)
     yield from _in_all(run.sent_elements, run.sent, run.host_link, costs)
 
@@ -56,8 +58,16 @@ def of_stage(run: DistributedTransformer, costs: StageCosts) -> Iterator[Figure]
         counts = sum(placed.step_counts.nbytes for placed in stage.placed)
         yield Figure("step_counts", "counts of steps, bytes", counts, costs.step_counts)
     if costs.buckets:
-        buckets = sum(placed.buckets for placed in stage.placed)
+        buckets = sum(placed.run.bucket_bytes for placed in stage.placed)
         yield Figure("buckets", "copies of gradients, bytes", buckets, costs.buckets)
+    if stage.placeholders:
+        words = "placeholders at most, bytes"
+        size = stage.placeholders.fullest * costs.plan.policy.computed
+        needed = costs.placeholders.staying + costs.placeholders.passing
+        yield Figure("placeholders", words, size, needed)
+    words = "gathered or fresh at most, bytes"
+    passing = sum(placed.most_passing for placed in stage.placed)
+    yield Figure("passing", words, passing, costs.transient["states"])
     fullest = max(block.fullest for chunk in stage.chunks for block in chunk)
     words = "computed with at the fullest, bytes"
     yield Figure("computing", words, fullest, costs.transient["computing"])

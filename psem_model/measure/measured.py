@@ -17,7 +17,6 @@ from spec.numbers.arithmetic import Number
 
 NOT_DERIVED = f"no right step is derived of this placement; {BY_HAND}"
 STATISTICS_OF = "activations, statistics and samples, whose size is the model's"
-PASSING = "gathered parameters and gradients, as they pass"
 LIKELY = "likely a buffer of which slices are made again, or a span that is not what its operation does"
 MODULAR, EXACT, FLOAT = ARITHMETICS = ("modular", "exact", "float64")
 
@@ -101,8 +100,8 @@ class Measured:
             _section(stage, f"per device of stage {k}" if several else "per device")
             for k, stage in enumerate(self.stages)
         )
-        not_counted = STATISTICS_OF if self.plan.opaque else PASSING
-        said = Section("", notes=(f"not counted: {not_counted}", *self._comparison()))
+        not_counted = [f"not counted: {STATISTICS_OF}"] if self.plan.opaque else []
+        said = Section("", notes=(*not_counted, *self._comparison()))
         facts, right = tuple(self.facts()), self.as_predicted
         return Report("simulate", self.name, facts, (*sections, said), self._data(), right)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from math import prod
+from typing import NamedTuple
 
 from psem_model.measure.measured import FLOAT, MODULAR
 from psem_model.predict.plan import Plan
@@ -10,11 +12,13 @@ from psem_model.predict.weights import Group, buckets, has_copies
 from psem_model.simulator.distributed import DistributedTransformer
 from psem_model.simulator.functions import Functions, Real, Residues
 from psem_model.simulator.layout import Vector
-from psem_model.simulator.placed import Cut, Placing, Rests, dealt
+from psem_model.simulator.placed import Placing, dealt
+from psem_model.simulator.rests import Cut, Rests, flat
 from psem_model.simulator.stages import Kept
 from psem_model.simulator.tables import OUTSIDE, Key
 from spec.devices.mesh import group_size
 from spec.language.schedule import Schedule
+from spec.models.opaque import Opaque
 from spec.models.profiles import Padding, Samples, Units
 from spec.models.states import State
 
@@ -43,16 +47,17 @@ def transformer(
         plan.step.stages or "",
         plan.step.orders,
         _kept(plan),
-        _rests(plan),
+        rests_of(plan),
     )
 
 
-def _rests(plan: Plan) -> Rests:
+def rests_of(plan: Plan) -> Rests:
     """What rests otherwise than in padded slices."""
     profile, policy = plan.profile, plan.policy
     unpadded = profile.unpadded if plan.has_units else frozenset[State]()
     of = unpadded, profile.wholes, plan.indices, profile.waits_whole
-    return Rests(*of, has_copies(profile, policy), profile.fills)
+    ahead = profile.prefetch if plan.has_units else 0
+    return Rests(*of, has_copies(profile, policy), profile.fills, ahead, profile.placeholders)
 
 
 def _kept(plan: Plan) -> Kept:
@@ -65,40 +70,74 @@ def placings(plan: Plan, schedule_of: Callable[[Group], Schedule]) -> list[Placi
     """The groups of all stages; one that several stages have, once."""
     found = []
     for stage in map(plan.stage, range(plan.pipe.stages)):
-        owned = {piece.owns(w) for piece in stage.pieces for w in piece.part.weights}
-        pieces = stage.pieces[::-1]  # tied words are the embedding's
-        parts = {w.name: piece.part.name for piece in pieces for w in piece.part.weights}
+        owned: dict[Key, str] = {}  # the part that has a weight; tied words are the embedding's
+        for piece in stage.pieces:
+            for name in plan.costs[piece.part.name].parameters:
+                owned.setdefault((piece.number, name), piece.part.name)
         for group in stage.groups:
-            keys = [(number, name) for name, number in owned if name in group.weights]
-            keys = _in_order(plan, parts, keys)
+            cuts = _cuts(
+                plan,
+                group,
+                [
+                    Weight(*key, part, _vector(plan, part, key[1]))
+                    for key, part in owned.items()
+                    if key[1] in group.weights
+                ],
+            )
+            keys = tuple(weight.key for unit in cuts for weight in unit)
             axes = group.costs.schedule.axes
             pipe = next((axis for axis in axes if axis == plan.step.stages), "")
             stages = plan.shared.get(keys[0][::-1], (stage.number,)) if pipe else (stage.number,)
             number = next(n for n, of in enumerate(plan.step.groups) if group.weights[0] in of.weights)
-            cuts = _cuts(plan, parts, group, keys)
-            found.append(Placing(schedule_of(group), tuple(keys), cuts, stages, pipe, number))
+            of_group = schedule_of(group), keys, _as_cut(plan, group, cuts), stages, pipe, number
+            found.append(Placing(*of_group))
     return [*dict.fromkeys(found)]
 
 
-def _cuts(plan: Plan, parts: Mapping[str, str], group: Group, keys: Sequence[Key]) -> tuple[Cut, ...]:
-    """What the weights of a group are cut into: units as the profile says, or all alike.
+def cuts_of_opaque(plan: Plan, group: Group) -> tuple[Cut, ...]:
+    """What all parameters are cut into: those of weights whose shapes are known, or as one weight."""
+    (costs,) = plan.costs.values()
+    shapes = plan.model.shapes if isinstance(plan.model, Opaque) else ()
+    is_flat = plan.profile.padding is Padding.ELEMENT
+    weights = [
+        Weight(layer, str(number), "", (prod(shape), 1 if is_flat else prod(shape[1:])))
+        for layer, of in enumerate(shapes)
+        for number, shape in enumerate(of)
+    ]
+    whole = [
+        Weight(0, name, "", _vector(plan, costs.program.part.name, name)) for name in group.weights
+    ]
+    return _as_cut(plan, group, _cuts(plan, group, weights or whole))
 
-    `parts`: the part that has a weight, by their names.
-    """
-    profile, psi = plan.profile, group.costs.sizes.psi
+
+class Weight(NamedTuple):
+    """A weight of a layer, or of what is outside them, and how it is cut."""
+
+    number: int
+    name: str
+    part: str
+    vector: Vector
+
+    @property
+    def key(self) -> Key:
+        return self.number, self.name
+
+
+def _cuts(plan: Plan, group: Group, weights: list[Weight]) -> list[list[Weight]]:
+    """Weights, in the order of the model, in units as the profile says."""
+    profile = plan.profile
     if not plan.has_units:
-        unit = group.costs.sizes.unit or psi
-        return (*([_cut(psi % unit)] if psi % unit else []), *[_cut(unit)] * (psi // unit))
-    found: dict[tuple[int, str, str], list[Vector]] = {}
-    vectors = [_vector(plan, parts[name], name) for _, name in keys]
-    if profile.units is Units.BUCKET:
-        sizes = buckets((length for length, _ in vectors), profile.buckets, plan.policy.g)
-        return _owned(plan, group, _grouped(vectors, sizes))
-    for (number, name), vector in zip(keys, vectors, strict=True):
-        part = "" if profile.units is Units.ROOT and number == OUTSIDE else parts[name]
-        unit_of = (number, part, name if profile.units is Units.PARAMETER else "")
-        found.setdefault(unit_of, []).append(vector)
-    return _owned(plan, group, found.values())
+        return [weights]
+    if profile.units is Units.BUCKET:  # from the last weight to the first
+        lengths = (weight.vector[0] for weight in weights[::-1])
+        sizes = buckets(lengths, profile.buckets, plan.policy.g)
+        return [unit[::-1] for unit in _grouped(weights[::-1], sizes)][::-1]
+    found: dict[tuple[int, str, str], list[Weight]] = {}
+    for weight in weights:
+        is_root = profile.units is Units.ROOT and weight.number == OUTSIDE
+        name = weight.name if profile.units is Units.PARAMETER else ""
+        found.setdefault((weight.number, "" if is_root else weight.part, name), []).append(weight)
+    return [*found.values()]
 
 
 def _vector(plan: Plan, part: str, name: str) -> Vector:
@@ -107,42 +146,27 @@ def _vector(plan: Plan, part: str, name: str) -> Vector:
     return vector.rows * vector.row, vector.row
 
 
-def _owned(plan: Plan, group: Group, units: Iterable[Sequence[Vector]]) -> tuple[Cut, ...]:
-    """Units cut by rows, or into elements; or of weights that have one owner each."""
+def _as_cut(plan: Plan, group: Group, cuts: list[list[Weight]]) -> tuple[Cut, ...]:
+    """Units cut by rows, or into elements; or of weights that have one owner each; or all alike."""
+    psi = group.costs.sizes.psi
+    if not plan.has_units:
+        unit = group.costs.sizes.unit or psi
+        return (*([flat(psi % unit)] if psi % unit else []), *[flat(unit)] * (psi // unit))
+    units = [tuple(weight.vector for weight in unit) for unit in cuts]
     axes = group.costs.schedule.rest(State.OPTIMIZER).sharded
     if not plan.profile.owners or not axes:
         is_flat = plan.profile.units is Units.BUCKET or plan.profile.padding is Padding.ELEMENT
-        cuts = (Cut(tuple(unit)) for unit in units)
-        return tuple(_cut(cut.length) if is_flat else cut for cut in cuts)
-    units = [*units]
+        return tuple(flat(cut.length) if is_flat else cut for cut in map(Cut, units))
     lengths = [length for unit in units for length, _ in unit]
     owners = iter(dealt(lengths, int(group_size(plan.mesh, axes))))
-    return tuple(Cut(tuple(unit), tuple(next(owners) for _ in unit)) for unit in units)
+    return tuple(Cut(unit, tuple(next(owners) for _ in unit)) for unit in units)
 
 
-def _cut(length: int) -> Cut:
-    """A unit of one vector, cut into elements."""
-    return Cut(((length, 1),))
-
-
-def _in_order(plan: Plan, parts: Mapping[str, str], keys: Iterable[Key]) -> list[Key]:
-    """Weights as they are cut: of buckets, from the model's last to its first."""
-    if plan.profile.units is not Units.BUCKET:
-        return sorted(keys, key=lambda key: (key[0], parts[key[1]], key[1]))
-    names = [*plan.costs]
-
-    def at(key: Key) -> tuple[int, ...]:
-        part = parts[key[1]]
-        return names.index(part), key[0], [*plan.costs[part].parameters].index(key[1])
-
-    return sorted(keys, key=at, reverse=True)
-
-
-def _grouped(vectors: Iterable[Vector], sizes: Iterable[int]) -> Iterator[list[Vector]]:
+def _grouped(weights: Iterable[Weight], sizes: Iterable[int]) -> Iterator[list[Weight]]:
     """Weights, one after the other, in buckets of so many elements."""
-    left = iter(vectors)
+    left = iter(weights)
     for size in sizes:
-        found: list[Vector] = []
-        while sum(length for length, _ in found) < size:
+        found: list[Weight] = []
+        while sum(weight.vector[0] for weight in found) < size:
             found.append(next(left))
         yield found

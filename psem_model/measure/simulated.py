@@ -8,7 +8,7 @@ from math import prod
 
 from psem_model.measure import figures
 from psem_model.measure.measured import EXACT, Figure, Measured, Run
-from psem_model.measure.placings import FUNCTIONS, transformer
+from psem_model.measure.placings import FUNCTIONS, cuts_of_opaque, rests_of, transformer
 from psem_model.predict.cuts import require_places
 from psem_model.predict.plan import Plan
 from psem_model.predict.verdicts import refused_plan
@@ -153,6 +153,8 @@ Found = tuple[tuple[tuple[Figure, ...], ...], Divergence | None]
 
 def _schedule(plan: Plan, run: Run, progress: Progress | None) -> Found:
     """A schedule of an opaque model's parameters."""
+    stage = plan.stage(0)
+    (group,) = stage.groups
     found = simulate(
         schedule_of(plan),
         plan.mesh,
@@ -161,12 +163,14 @@ def _schedule(plan: Plan, run: Run, progress: Progress | None) -> Found:
         micro_steps=plan.micro_steps,
         unit=plan.unit,
         policy=plan.policy,
+        cuts=cuts_of_opaque(plan, group) if plan.has_units else (),
+        rests=rests_of(plan),
         arithmetic=run.arithmetic,
         model=None if plan.perceptron is None else Mlp(plan.perceptron[1]),
         seed=run.seed,
         progress=progress,
     )
-    return (tuple(figures.of_schedule(found, plan.stage(0))),), found.divergence
+    return (tuple(figures.of_schedule(found, stage)),), found.divergence
 
 
 def _model(plan: Plan, run: Run, progress: Progress | None) -> Found:

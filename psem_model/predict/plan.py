@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import groupby
 
 from psem_model.predict.activations import Activations
 from psem_model.predict.parts import BACKWARD, FORWARD, Moved, PartCosts, with_slots
@@ -228,6 +229,12 @@ class StageCosts:
         found = {name: sum(chunk[name] for chunk in self.chunks) for name in self.plan.costs}
         return {name: count for name, count in found.items() if count}
 
+    @cached_property
+    def runs(self) -> tuple[tuple[str, int], ...]:
+        """Its parts in the order of the model: so many alike, one after the other."""
+        found = groupby(p.part.name for p in self.pieces) if len(self.plan.layers) > 1 else ()
+        return tuple((name, len([*of])) for name, of in found) or tuple(self.counts.items())
+
     @property
     def layers(self) -> int:
         return sum(self.counts.get(name, 0) for name in self.plan.layers)
@@ -239,7 +246,7 @@ class StageCosts:
         plan, found = self.plan, []
         shapes = plan.model.shapes if isinstance(plan.model, Opaque) else ()
         weights = StageWeights(
-            *(plan.costs, self.counts, shapes, plan.profile, plan.policy),
+            *(plan.costs, self.counts, self.runs, shapes, plan.profile, plan.policy),
             *(plan.unit, plan.padded, plan.micro_steps, self.place),
         )
         for group in plan.step.groups:

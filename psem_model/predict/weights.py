@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
 from math import prod
 
 from psem_model.predict.parts import PartCosts
@@ -33,19 +34,19 @@ class Weights:
 
 def weights_of(
     names: Iterable[str],
-    counts: Mapping[str, int],
+    runs: Iterable[tuple[str, int]],
     costs: Mapping[str, PartCosts],
     padding: Padding,
 ) -> tuple[Weights, ...]:
-    """Some weights, part by part. `counts`: how many of each part there are.
+    """Some weights, part by part in the order of the model. `runs`: so many alike of a part.
 
     Words of two parts are the first one's.
     """
-    left, found = {*names}, []
-    for part, times in counts.items():
-        here = [name for name in costs[part].parameters if name in left]
-        left -= {*here}
-        vectors = tuple(costs[part].vector(name, padding) for name in here)
+    named, owner = {*names}, dict[str, str]()
+    found = []
+    for part, times in runs:
+        here = [name for name in costs[part].parameters if owner.setdefault(name, part) == part]
+        vectors = tuple(costs[part].vector(name, padding) for name in here if name in named)
         found += [Weights(vectors, times, is_layer(part))] if vectors else []
     return tuple(found)
 
@@ -60,39 +61,62 @@ def weights_of_shapes(shapes: Shapes, padding: Padding) -> tuple[Weights, ...]:
 
 
 def units_of(weights: tuple[Weights, ...], profile: Profile, width: Number) -> tuple[Unit, ...]:
-    """The units of some weights. `width`: bytes of an element in a bucket."""
+    """The units of some weights, in the order of the model. `width`: bytes of an element in a bucket.
+
+    The root's turn is when the first of its weights is needed.
+    """
     if profile.units is Units.BUCKET:
-        sizes = (_size(vector) for of in reversed(weights) for vector in of.vectors[::-1] * of.times)
-        return tuple(Unit((Vector(size),)) for size in buckets(sizes, profile.buckets, width))
+        left = [vector for of in reversed(weights) for vector in of.vectors[::-1] * of.times]
+        sizes = buckets(map(_size, left), profile.buckets, width)
+        return tuple(Unit(_joined(of, Padding.ELEMENT)) for of in _grouped(left, sizes))[::-1]
     if profile.units is Units.PARAMETER:
-        return tuple(Unit((vector,), of.times) for of in weights for vector in of.vectors)
+        return tuple(Unit((vector,)) for of in weights for vector in of.vectors * of.times)
     found = [(of.vectors, of.times) for of in weights]
     if profile.units is Units.ROOT:
-        others = [vector for of in weights if not of.in_layer for vector in of.vectors]
-        found = [(of.vectors, of.times) for of in weights if of.in_layer]
-        found += [(tuple(others), 1)] if others else []
+        root = tuple(vector for of in weights if not of.in_layer for vector in of.vectors)
+        first = next((i for i, of in enumerate(weights) if not of.in_layer), 0)
+        found = [
+            (of.vectors, of.times) if of.in_layer else (root, 1)
+            for i, of in enumerate(weights)
+            if of.in_layer or i == first
+        ]
     return tuple(Unit(_joined(vectors, profile.padding), times) for vectors, times in found)
+
+
+def _grouped(vectors: Iterable[Vector], sizes: Iterable[Number]) -> Iterator[tuple[Vector, ...]]:
+    """Vectors, one after the other, in groups of so many elements."""
+    left = iter(vectors)
+    for size in sizes:
+        found: list[Vector] = []
+        while sum(map(_size, found)) < size:
+            found.append(next(left))
+        yield tuple(found)
 
 
 def _joined(vectors: tuple[Vector, ...], padding: Padding) -> tuple[Vector, ...]:
     """A unit's vectors: one, if it is cut into elements."""
-    return (Vector(sum(map(_size, vectors))),) if padding is Padding.ELEMENT else vectors
+    is_cut = all(vector.owner is None for vector in vectors)
+    return (Vector(sum(map(_size, vectors))),) if padding is Padding.ELEMENT and is_cut else vectors
 
 
 def _size(vector: Vector) -> Number:
     return vector.rows * vector.row
 
 
-def dealt(weights: tuple[Weights, ...], devices: int) -> tuple[tuple[Number, ...], ...]:
-    """The sizes of each device's own weights: the largest first, each to who has fewest elements.
+def dealt(weights: tuple[Weights, ...], devices: int) -> tuple[Weights, ...]:
+    """Weights with their owners: the largest first, each to who has fewest elements.
 
     (torch.distributed.optim.ZeroRedundancyOptimizer._partition_parameters)
     """
-    found: list[list[Number]] = [[] for _ in range(devices)]
-    sizes = [_size(vector) for of in weights for vector in of.vectors * of.times]
-    for size in sorted(sizes, reverse=True):
-        min(found, key=sum).append(size)
-    return tuple(map(tuple, found))
+    each = [of for of in weights for _ in range(of.times)]
+    vectors = [vector for of in each for vector in of.vectors]
+    held: list[tuple[Number, int]] = [(0, device) for device in range(devices)]
+    owners: dict[int, int] = {}
+    for number in sorted(range(len(vectors)), key=lambda number: -_size(vectors[number])):
+        elements, owners[number] = heappop(held)
+        heappush(held, (elements + _size(vectors[number]), owners[number]))
+    left = (replace(vector, owner=owners[number]) for number, vector in enumerate(vectors))
+    return tuple(replace(of, vectors=tuple(next(left) for _ in of.vectors), times=1) for of in each)
 
 
 def buckets(sizes: Iterable[Number], least: tuple[int, int], width: Number) -> list[Number]:
@@ -130,12 +154,13 @@ class Group:
 class StageWeights:
     """What the states of a stage's weights depend on.
 
-    `counts`: how many of each part there are; `shapes`: of an opaque model's weights. `place`: of the
-    device, along each axis.
+    `counts`: how many of each part there are; `runs`: so many alike of a part, one after the other.
+    `shapes`: of an opaque model's weights. `place`: of the device, along each axis.
     """
 
     costs: Mapping[str, PartCosts]
     counts: Mapping[str, int]
+    runs: tuple[tuple[str, int], ...]
     shapes: Shapes
     profile: Profile
     policy: BytePolicy
@@ -156,9 +181,12 @@ class StageWeights:
         psi = sum(self.counts[part] * size for part, size in sums.items())
         largest = max(sums, key=lambda part: sums[part])
         known = self._known(names)
+        cut = schedule.rest(State.OPTIMIZER).sharded if self.profile.owners else ()
+        along = {axis: int(size) for axis, size in mesh.items() if axis in cut}
+        known = dealt(known, prod(along.values())) if cut else known
         has_units = self.unit is None and self.profile.has_units
         units = units_of(known, self.profile, self.policy.g) if has_units else ()
-        owners = self._owners(schedule, known, mesh)
+        owners = self._owners(known, along) if cut else None
         sizes = Sizes(
             psi,
             mesh,
@@ -202,18 +230,17 @@ class StageWeights:
         padding = self.profile.padding
         if self.shapes:
             return weights_of_shapes(self.shapes, padding)
-        return weights_of(names, self.counts, self.costs, padding)
+        return weights_of(names, self.runs, self.costs, padding)
 
-    def _owners(
-        self, schedule: Schedule, known: tuple[Weights, ...], mesh: Mapping[str, Number]
-    ) -> Owners | None:
-        """The weights that devices alone update, where the optimizer's state is cut."""
-        cut = schedule.rest(State.OPTIMIZER).sharded
-        if not self.profile.owners or not cut:
-            return None
-        along = {axis: int(size) for axis, size in mesh.items() if axis in cut}
+    def _owners(self, known: tuple[Weights, ...], along: Mapping[str, int]) -> Owners:
+        """The weights that devices alone update."""
+        vectors = [vector for of in known for vector in of.vectors]
+        sizes = (
+            tuple(_size(vector) for vector in vectors if vector.owner == device)
+            for device in range(prod(along.values()))
+        )
         place = {axis: self.place[axis] for axis in along} if self.place else {}
-        return Owners(along, dealt(known, prod(along.values())), self.profile.fills, place)
+        return Owners(along, tuple(sizes), self.profile.fills, place)
 
 
 # ------------------------------------------------------ in place of gradients

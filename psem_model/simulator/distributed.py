@@ -17,7 +17,9 @@ from psem_model.simulator.functions import Functions
 from psem_model.simulator.lines import Devices
 from psem_model.simulator.network import Network, point_to_point
 from psem_model.simulator.norms import Ends
-from psem_model.simulator.placed import PADDED, Placed, Placing, Rests
+from psem_model.simulator.placed import Placed, Placing
+from psem_model.simulator.placeholders import Placeholders
+from psem_model.simulator.rests import PADDED, Rests
 from psem_model.simulator.run import Trial
 from psem_model.simulator.slices import Grid, Slices, cut
 from psem_model.simulator.stages import NOT_KEPT, Kept, Stage
@@ -80,12 +82,11 @@ class DistributedTransformer(Trial):
         self.boundary = Network(pipe.stages * self.inner)
         self.stages = [self._stage(k, model, programs, offloads) for k in range(pipe.stages)]
         for stage in self.stages:
-            stage.samples, stage.rests = samples, rests
+            stage.samples = samples
+            stage.placeholders = Placeholders() if rests.placeholders else None
         weights = [stage.start() for stage in self.stages]
+        self.rests = rests
         self.placed = [self._placed(placing, weights, mesh, policy) for placing in placings]
-        for run in (placed.run for placed in self.placed):
-            run.buckets = {} if rests.copies else None
-            run.unpadded, run.fills = rests.unpadded, rests.fills
         self.ends = Ends(self.placed, (axis, pipe.stages), mesh, numbers)
         clips = any(placed.placing.schedule.training.clip for placed in self.placed)
         micro_batches = int(pipe.micro_batches)
@@ -128,7 +129,7 @@ class DistributedTransformer(Trial):
         stages, keys = [self.stages[k] for k in placing.stages], {*placing.weights}
         users = sum(bool(keys & stage.keys(i)) for stage in stages for i in range(len(stage.chunks)))
         sizes = users, int(self.pipe.micro_batches), self.tables.numbers, policy, self.pipe.in_two_parts
-        return Placed(placing, weights[placing.stages[0]], mesh, *sizes)
+        return Placed(placing, weights[placing.stages[0]], mesh, *sizes, self.rests)
 
     # ------------------------------------------------------------------------ a step
     def work(self) -> Iterator[Work]:
@@ -141,13 +142,13 @@ class DistributedTransformer(Trial):
         of_stages = (stage.devices.network for stage in self.stages)
         for network in (self.boundary, *of_stages, *(placed.run.network for placed in self.placed)):
             network.clear()
-        waits = self.placed if self.stages[0].rests.waits_whole else []
-        for placed in waits:
-            placed.take_whole()
+        waits = [placed.run.store for placed in self.placed] if self.rests.waits_whole else []
+        for store in waits:
+            store.take_whole()
         yield from self._forward_and_backward()
         self.ends.finish(self.steps)
-        for placed in waits:
-            placed.leave_slices()
+        for store in waits:
+            store.leave_slices()
 
     def _forward_and_backward(self) -> Iterator[Work]:
         """Forward and backward of all micro-batches."""

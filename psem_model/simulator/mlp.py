@@ -21,8 +21,6 @@ class Mlp(Model):
     the layers in order.
     """
 
-    in_layers = True
-
     def __init__(self, width: int) -> None:
         self.width = width
 

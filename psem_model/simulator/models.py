@@ -68,11 +68,8 @@ class Backward:
 class Model(ABC):
     """A model in units: `view` is one unit's parameters (devices, elements), or one row for all.
 
-    `in_layers`: backward goes from the last unit to the first. If no more is said, what it keeps for
-    backward is what it reads.
+    If no more is said, what it keeps for backward is what it reads.
     """
-
-    in_layers = False
 
     def start(self, data: Data, lengths: Sequence[int], micro_steps: int, tied: bool) -> None:
         """Begin a run. Raises ValueError where the model does not fit its units."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 
 import numpy as np
 
 from psem_model.simulator import network as ring
-from psem_model.simulator.arithmetic import Array
+from psem_model.simulator.arithmetic import Array, Number
 from psem_model.simulator.layout import Group, Layout, Slice, meet
 from psem_model.simulator.models import STATISTICS, Backward, Data, Model
 from psem_model.simulator.network import Network
-from psem_model.simulator.passes import Pass
+from psem_model.simulator.passes import Pass, Turn
+from psem_model.simulator.rests import PADDED, Rests
 from psem_model.simulator.store import ALL, RECORDS, Block, Piece, Store
 from spec.language.schedule import (
     GRADIENTS,
@@ -44,29 +44,6 @@ class Activations:
     gathered: frozenset[str] = frozenset()
 
 
-def redraw(runs: Sequence[Executor]) -> None:
-    """What differs between runs that are alike but for what is not known is not known: others again."""
-    for run, other in combinations(runs, 2):
-        for key, block in run.store.blocks.items():
-            its = other.store.blocks[key]
-            block.array, its.array = _redrawn((run, block.array), (other, its.array))
-        for buffer, number in run.numbers.items():
-            its_number = other.numbers[buffer]
-            run.numbers[buffer], other.numbers[buffer] = _redrawn((run, number), (other, its_number))
-        for unit, kept in run.activations.items():
-            rows, its_rows = _redrawn((run, kept.rows), (other, other.activations[unit].rows))
-            run.activations[unit] = replace(kept, rows=rows)
-            other.activations[unit] = replace(kept, rows=its_rows)
-
-
-def _redrawn(*arrays: tuple[Executor, Array]) -> list[Array]:
-    one, other = np.broadcast_arrays(*(array for _, array in arrays))
-    differ = one != other
-    if not differ.any():
-        return [array for _, array in arrays]
-    return [np.where(differ, run.data.unknown(*differ.shape), array) for run, array in arrays]
-
-
 class Executor:
     """Executes a schedule's passes on a store, over a network."""
 
@@ -78,6 +55,7 @@ class Executor:
         model: Model,
         data: Data,
         policy: BytePolicy,
+        rests: Rests = PADDED,
     ) -> None:
         self.schedule, self.micro_steps = schedule, micro_steps
         self.layouts, self.model, self.data = layouts, model, data
@@ -85,9 +63,8 @@ class Executor:
         self.store = Store(schedule, layouts, data.unknown, policy)
         self.network = Network(self.cluster.devices)
         self.activations: dict[int, Activations] = {}
-        self.buckets: dict[int, Array] | None = None  # copies of gradients, in which they are reduced
-        self.unpadded: frozenset[State] = frozenset()  # of which a device has its own elements alone
-        self.fills = False  # whether a device that owns no weight sends an element
+        self.rests = rests
+        self.buckets: dict[int, Array] = {}  # copies of gradients, in which they are reduced
         self.numbers: dict[Buffer, Array] = {  # (devices, how many); sums start at zero
             buffer: self._zero_number(buffer)
             for buffer in NUMBERS
@@ -122,26 +99,41 @@ class Executor:
             pass
 
     def one_by_one(self, work: Pass, step: int) -> Iterator[None]:
-        """The same, an operation at a time."""
+        """The same, an operation at a time. Views of the units that follow may be made before."""
         self.step = step
-        units = range(len(self.layouts))
-        back = work.descending and self.model.in_layers
-        for i, unit in enumerate(units[:1] if work.once else reversed(units) if back else units):
-            self.first = i == 0
-            for turn in work.turns:
-                op, self.micro_step = turn.op, turn.micro_step
-                width = self.store.meter.of_a_message(op)
-                self.network.serve(turn.key, op.target is not Buffer.STATISTICS, width)
-                self.store.at_once, self.store.anew = turn.at_once, op.makes
-                if work.once:
-                    self._number(op)
-                else:
-                    self._execute[op.kind](op, unit)
-                for buffer, self.store.at_once in turn.done:
-                    for each in units if work.once else (unit,):
-                        self.store.release(buffer, each)
-                yield
+        each = range(len(self.layouts))
+        units = each[:1] if work.once else each[::-1] if work.descending else each
+        gathers = work.gathers if self.rests.ahead else 0
+        made = 0  # how many units have their views
+        for i, unit in enumerate(units):
+            while gathers and made < min(i + 1 + self.rests.ahead, len(units)):
+                for turn in work.turns[:gathers]:
+                    yield from self._take_turn(turn, work, units[made], made == 0)
+                made += 1
+            for turn in work.turns[gathers:]:
+                yield from self._take_turn(turn, work, unit, i == 0)
         self.store.settle()
+
+    def _take_turn(self, turn: Turn, work: Pass, unit: int, first: bool) -> Iterator[None]:
+        """An operation on a unit, and the buffers dropped that nothing uses after it."""
+        op, self.micro_step, self.first = turn.op, turn.micro_step, first
+        width = self.store.meter.of_a_message(op)
+        self.network.serve(turn.key, op.target is not Buffer.STATISTICS, width)
+        self.store.at_once, self.store.anew = turn.at_once, op.makes
+        if work.once:
+            self._number(op)
+        else:
+            self._execute[op.kind](op, unit)
+        for buffer, self.store.at_once in turn.done:
+            for each in range(len(self.layouts)) if work.once else (unit,):
+                self.store.release(buffer, each)
+        yield
+
+    @property
+    def bucket_bytes(self) -> Number:
+        """Bytes of copies of gradients, in which each device reduces them."""
+        elements = sum(bucket[0, 0].size for bucket in self.buckets.values())
+        return elements * self.store.meter.summed
 
     # ------------------------------------------------------------ collectives
     def _within(self, op: Op, unit: int) -> Slice:
@@ -179,7 +171,7 @@ class Executor:
             chunks = ring.all_gather(self._take(unit, has, own), group, self.network, sizes)
             return Piece(layout.join(chunks, within, op.axes, op.shift), within, fresh=True)
         rows = has.array if has.held == within else self._take(unit, has, within)
-        if self.buckets is not None and op.kind in REDUCTIONS and op.source in GRADIENTS:
+        if self.rests.copies and op.kind in REDUCTIONS and op.source in GRADIENTS:
             rows = self._into_bucket(unit, rows)
         if op.kind is Kind.REDUCE_SCATTER and op.axes:
             chunks = layout.split(rows, within, op.axes, op.shift)
@@ -207,14 +199,13 @@ class Executor:
         if op.kind is Kind.ALL_REDUCE:  # weight by weight, where a device has its own alone
             return layout.in_parts(within, self.cluster.group(op.axes).size) if within else None
         sizes = layout.known(own)
-        if self.fills and op.phase is Phase.PUBLISH and unit == 0:
+        if self.rests.fills and op.phase is Phase.PUBLISH and unit == 0:
             every = sum(each.known(each.slice(op.within + op.axes)) for each in self.layouts)
             return np.asarray(sizes + (every == 0))
         return sizes
 
     def _into_bucket(self, unit: int, rows: Array) -> Array:
         """A copy of a unit's gradients, for which there is room from the first time on."""
-        assert self.buckets is not None
         bucket = self.buckets.get(unit)
         if bucket is None or bucket.shape[-1] < rows.shape[-1]:
             bucket = self.buckets[unit] = np.empty_like(rows)
@@ -252,7 +243,7 @@ class Executor:
     def _to_host(self, op: Op, unit: int, moved: Slice) -> None:
         """Over the host link go a device's own elements, if it has no others on the host."""
         layout = self.layouts[unit]
-        is_own = moved and (layout.owners or op.state in self.unpadded)
+        is_own = moved and (layout.owners or op.state in self.rests.unpadded)
         self.network.to_host(layout.known(moved) if is_own else layout.size(moved))
 
     def _recompute(self, op: Op, unit: int) -> None:

@@ -40,6 +40,13 @@ class Pass:
         """Backward goes from the last unit to the first."""
         return any(turn.op.kind is Kind.BACKWARD for turn in self.turns)
 
+    @property
+    def gathers(self) -> int:
+        """How many operations there are until views are gathered, if a pass begins with these."""
+        first = next((i for i, t in enumerate(self.turns) if t.op.target is not Buffer.VIEW), 0)
+        is_gather = [turn.op.kind is Kind.ALL_GATHER for turn in self.turns[:first]]
+        return len(is_gather) - is_gather[::-1].index(True) if True in is_gather else 0
+
 
 def _acquired(op: Op, schedule: Schedule) -> set[Buffer]:
     """The buffers that an operation's span is about."""

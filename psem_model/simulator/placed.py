@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from heapq import heappop, heappush
 from math import prod
 
@@ -17,10 +18,12 @@ import numpy as np
 from psem_model.simulator import passes
 from psem_model.simulator.arithmetic import Array, Number
 from psem_model.simulator.functions import Functions
-from psem_model.simulator.layout import Vector, cluster_of, layout_of
+from psem_model.simulator.layout import cluster_of, layout_of
 from psem_model.simulator.models import Backward, Data, Model
 from psem_model.simulator.network import OpKey
 from psem_model.simulator.operations import Executor
+from psem_model.simulator.rests import PADDED, Cut, Rests, flat
+from psem_model.simulator.run import simulate
 from psem_model.simulator.single import resting
 from psem_model.simulator.slices import Slices, cut
 from psem_model.simulator.store import Block
@@ -42,22 +45,6 @@ from spec.pipelines.pipeline import Half
 
 FORWARD, BACKWARD, WEIGHTS = Half
 Ops = list[tuple[OpKey, Op]]
-
-
-@dataclass(frozen=True)
-class Cut:
-    """A unit of vectors, each of so many elements in rows, of which devices have whole ones.
-
-    `owners`: if devices have whole vectors, the number of each one's among those that slices are along.
-    """
-
-    vectors: tuple[Vector, ...]
-    owners: tuple[int, ...] = ()
-
-    @property
-    def length(self) -> int:
-        """Elements of all its vectors."""
-        return sum(length for length, _ in self.vectors)
 
 
 def dealt(lengths: Sequence[int], devices: int) -> list[int]:
@@ -125,25 +112,6 @@ class Halves:
         self.after = {FORWARD: ops[f + 1 : between], BACKWARD: [], self.last: ops[b:]}
 
 
-@dataclass(frozen=True)
-class Rests:
-    """What rests otherwise than in padded slices.
-
-    `unpadded`: states without padding. `wholes`: weights of which each device has a state of all, along
-    axes that cut the weight; `sizes`: of each index in all. `waits_whole`: gradients are whole until
-    they are summed, and leave slices. `copies`: gradients are copied to be reduced. `fills`: who owns
-    no weight sends an element.
-    """
-
-    unpadded: frozenset[State] = frozenset()
-    wholes: Mapping[State, frozenset[str]] = field(default_factory=dict)
-    sizes: Mapping[str, int] = field(default_factory=dict)
-    waits_whole: bool = False
-    copies: bool = False
-    fills: bool = False
-
-
-PADDED = Rests()
 Turn = tuple[Half, int]  # forward or backward of a micro-batch
 
 
@@ -165,7 +133,9 @@ class Placed:
         numbers: Functions,
         policy: BytePolicy,
         in_two_parts: bool = False,
+        rests: Rests = PADDED,
     ) -> None:
+        self.policy, self.rests = policy, rests
         self.placing, self.users, self.numbers = placing, users, numbers
         self.micro_batches, self.halves = micro_batches, Halves(placing.schedule, in_two_parts)
         pipe = {placing.pipe: len(placing.stages)} if placing.pipe else {}
@@ -175,7 +145,7 @@ class Placed:
         places = map(slice, [0, *ends], ends)
         self.places = dict(zip(self.slices, places, strict=True))
         self.elements: int = ends[-1]
-        cuts = placing.cuts or (Cut(((self.elements, 1),)),)
+        self.units_cut = cuts = placing.cuts or (flat(self.elements),)
         if sum(unit.length for unit in cuts) != self.elements:
             raise ValueError(f"{placing.weights}: {self.elements} elements, otherwise cut")
         self.cuts = np.cumsum([unit.length for unit in cuts])[:-1]
@@ -191,6 +161,7 @@ class Placed:
             self.given,
             Data(0, self.cluster, numbers),
             policy,
+            rests,
         )
         owned = _count_of_most([unit for unit in cuts if unit.owners]) or len(self.slices)
         self.step_counts = np.zeros(owned if policy.counts_steps else 0, np.float32)
@@ -198,12 +169,12 @@ class Placed:
         self.done: dict[Turn, int] = {}
         self.gradients: dict[int, Array] = {}
         self.passing: dict[int, dict[tuple[Buffer, int], Block]] = {}
-        weights = self.units(self.flat({key: found.array for key, found in self.slices.items()}))
+        weights = self.units(self.vectors({key: found.array for key, found in self.slices.items()}))
         kept = self.run.store.moments
         self.run.store.start(weights, [numbers.zeros((kept, *row.shape)) for row in weights])
 
     # ------------------------------------------------------------------ vectors and units
-    def flat(self, arrays: Mapping[Key, Array]) -> Array:
+    def vectors(self, arrays: Mapping[Key, Array]) -> Array:
         """A stage's arrays (devices, ...) as vectors (devices, elements), on all of the stages."""
         parts = [arrays[key].reshape(len(found.array), -1) for key, found in self.slices.items()]
         return np.concatenate([np.concatenate(parts, 1)] * len(self.placing.stages))
@@ -279,55 +250,51 @@ class Placed:
         passing = [place for place in blocks if place[0] in PASSING]
         self.passing[micro_batch] = {place: blocks.pop(place) for place in passing}
 
-    def leave_slices(self) -> None:
-        """Between steps, slices alone are left of gradients that are whole until they are summed."""
-        for unit, layout in enumerate(self.run.layouts if self.placing.schedule.left else ()):
-            held = layout.slice(self.placing.schedule.left)
-            self.run.store.leave(Buffer.GRADIENTS, unit, held)
-
-    def take_whole(self) -> None:
-        """Room for all of the gradients, zero, where slices were left."""
-        for unit in range(len(self.run.layouts) if self.placing.schedule.left else 0):
-            self.run.store.reset(Buffer.GRADIENTS, unit)
-
     # --------------------------------------------------------------- what is held and sent
     @property
     def in_full(self) -> int:
         """Bytes of the weights of one device as a process makes them before anything is placed."""
         return sum(found.array[0].astype(np.float32).nbytes for found in self.slices.values())
 
-    @property
-    def buckets(self) -> Number:
-        """Bytes of copies of gradients, in which each device reduces them."""
-        elements = sum(bucket[0, 0].size for bucket in (self.run.buckets or {}).values())
-        return elements * self.run.store.meter.summed
+    @cached_property
+    def most_passing(self) -> Number:
+        """Bytes of views and fresh gradients at the fullest moment, as units take their turns.
 
-    def resting(self, host: bool, stage: int, rests: Rests) -> dict[State, Number]:
+        A chunk is computed with all of its weights: so the schedule is run alone, on the same units.
+        More than two micro-batches are like two.
+        """
+        schedule, sizes = self.placing.schedule, self.cluster.sizes
+        mesh = {axis: sizes[axis] for axis in schedule.axes}
+        run = simulate(
+            schedule,
+            mesh,
+            self.elements,
+            micro_steps=min(self.micro_batches, 2),
+            policy=self.policy,
+            cuts=self.units_cut,
+            rests=self.rests,
+        )
+        if not (self.rests.waits_whole and schedule.left):
+            return run.passing
+        beyond = self._beyond_slices(State.GRADIENTS) * self.run.store.meter.widths[Buffer.GRADIENTS]
+        return run.passing + beyond  # which goes, where slices are left
+
+    def resting(self, host: bool, stage: int) -> dict[State, Number]:
         """Bytes of each state on a stage's first device, or on its part of the host."""
-        store = self.run.store
-        found = store.meter.bytes(host)
-        padding: dict[Buffer, Array] = {}  # on each device, in slices of what has none
-        for (buffer, unit), block in store.blocks.items():
-            layout = self.run.layouts[unit]
-            is_own = buffer in RESTING and (layout.owners or STATE_OF[buffer] in rests.unpadded)
-            if is_own and block.host is host and block.room and block.elements:
-                more = block.elements - layout.known(block.room)[self.rows(stage)]
-                padding[buffer] = padding.get(buffer, 0) + more
-        for buffer, more in padding.items():
-            found[STATE_OF[buffer]] -= int(more.min()) * store.meter.widths[buffer]
+        found = self.run.store.resting(host, self.rests.unpadded, self.rows(stage))
         for buffer in RESTING:
             state = STATE_OF[buffer]
             rest = self.placing.schedule.rest(state)
-            left = state is State.GRADIENTS and rests.waits_whole and self.placing.schedule.left
+            left = state is State.GRADIENTS and self.rests.waits_whole and self.placing.schedule.left
             if rest.stored and rest.host is host and not (rest.sharded or left):
-                found[state] += store.meter.widths[buffer] * self._beyond_slices(rests, state)
+                found[state] += self.run.store.meter.widths[buffer] * self._beyond_slices(state)
         return found
 
-    def _beyond_slices(self, rests: Rests, state: State) -> int:
+    def _beyond_slices(self, state: State) -> int:
         """Elements of a state that a device has of weights beyond its slices of them."""
-        wholes = rests.wholes.get(state, frozenset())
+        wholes, sizes = self.rests.wholes.get(state, frozenset()), self.rests.sizes
         here = [found for (_, name), found in self.slices.items() if name in wholes]
-        return sum(prod(rests.sizes[i] for i in found.indices) - found.elements for found in here)
+        return sum(prod(sizes[i] for i in found.indices) - found.elements for found in here)
 
     # ------------------------------------------------------------------ beside one device
     def beside(
@@ -337,7 +304,7 @@ class Placed:
 
         def rows(tables: Mapping[Key, Array]) -> list[Array]:
             found = {k: cut(tables[k], v.indices, v.where).array for k, v in self.slices.items()}
-            return self.units(self.flat(found))
+            return self.units(self.vectors(found))
 
         kept = range(self.run.store.moments)
         each = [rows({key: found[i] for key, found in moments.items()}) for i in kept]

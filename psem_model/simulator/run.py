@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import count
+from dataclasses import dataclass, replace
+from itertools import combinations, count
 
 import numpy as np
 
@@ -13,8 +13,9 @@ from psem_model.simulator.arithmetic import ARITHMETICS, Arithmetic, Array, Numb
 from psem_model.simulator.layout import cluster_of, layout_of
 from psem_model.simulator.models import Data, Model, Polynomial
 from psem_model.simulator.network import Network, OpKey
-from psem_model.simulator.operations import Executor, redraw
+from psem_model.simulator.operations import Executor
 from psem_model.simulator.passes import passes
+from psem_model.simulator.rests import PADDED, Cut, Rests, flat
 from psem_model.simulator.single import Single, SingleOpaque, beside
 from psem_model.simulator.store import Meter
 from spec.language.schedule import Schedule
@@ -53,6 +54,29 @@ class Trial(ABC):
         """What the devices keep after the last step, beside the single device's."""
 
 
+def redraw(runs: Sequence[Executor]) -> None:
+    """What differs between runs that are alike but for what is not known is not known: others again."""
+    for run, other in combinations(runs, 2):
+        for key, block in run.store.blocks.items():
+            its = other.store.blocks[key]
+            block.array, its.array = _redrawn((run, block.array), (other, its.array))
+        for buffer, number in run.numbers.items():
+            its_number = other.numbers[buffer]
+            run.numbers[buffer], other.numbers[buffer] = _redrawn((run, number), (other, its_number))
+        for unit, kept in run.activations.items():
+            rows, its_rows = _redrawn((run, kept.rows), (other, other.activations[unit].rows))
+            run.activations[unit] = replace(kept, rows=rows)
+            other.activations[unit] = replace(kept, rows=its_rows)
+
+
+def _redrawn(*arrays: tuple[Executor, Array]) -> list[Array]:
+    one, other = np.broadcast_arrays(*(array for _, array in arrays))
+    differ = one != other
+    if not differ.any():
+        return [array for _, array in arrays]
+    return [np.where(differ, run.data.unknown(*differ.shape), array) for run, array in arrays]
+
+
 class Scheduled(Trial):
     """A schedule on devices, of a model that is a function of its units.
 
@@ -65,31 +89,41 @@ class Scheduled(Trial):
     def __init__(
         self,
         schedule: Schedule,
-        lengths: Sequence[int],
+        cuts: Sequence[Cut],
         micro_steps: int,
         policy: BytePolicy,
         model: Model,
         every: Sequence[Data],
         begin: Callable[[Array], Array] | None = None,
+        rests: Rests = PADDED,
     ) -> None:
-        data, self.passes = every[0], passes(schedule, micro_steps)
+        data, self.passes, self.rests = every[0], passes(schedule, micro_steps), rests
         super().__init__(data.arithmetic)
+        lengths = [unit.length for unit in cuts]
         model.start(data, lengths, micro_steps, schedule.training.tied)
-        layouts = [layout_of(data.cluster, schedule.cut, (n, 1)) for n in lengths]
+        layouts = [
+            layout_of(data.cluster, schedule.cut, *unit.vectors, owners=unit.owners) for unit in cuts
+        ]
         weights = [data.random("weights", (1, n), u) for u, n in enumerate(lengths)]
         moments = [data.moments(unit, n, policy.k > 0) for unit, n in enumerate(lengths)]
-        self.runs = [Executor(schedule, micro_steps, layouts, model, each, policy) for each in every]
+        of = schedule, micro_steps, layouts, model
+        self.runs = [Executor(*of, each, policy, rests) for each in every]
         for run in self.runs:
             run.store.start(weights if begin is None else [begin(row) for row in weights], moments)
         self.single = SingleOpaque(schedule.training, model, data, weights, moments, micro_steps)
 
     def work(self) -> Iterator[object]:
+        waits = [run.store for run in self.runs] if self.rests.waits_whole else []
         for run in self.runs:
             run.network.clear()
+        for store in waits:
+            store.take_whole()
         for work in self.passes:
             for _ in zip(*(run.one_by_one(work, self.steps) for run in self.runs), strict=True):
                 redraw(self.runs)
             yield work
+        for store in waits:
+            store.leave_slices()
 
     def beside(self) -> Iterator[Copies]:
         for run in self.runs:
@@ -106,22 +140,16 @@ class Run:
 
     meter: Meter
     network: Network
+    resting: dict[State, Number]  # bytes at rest on a device, of each state
+    host_parts: dict[State, Number]  # and on the host
+    passing: Number  # bytes on a device, at the fullest moment, of what does not rest
+    buckets: Number  # bytes of copies of gradients
     divergence: Divergence | None
 
     @property
     def matches(self) -> bool:
         """Whether every resting copy was the single device's after every step."""
         return self.divergence is None
-
-    @property
-    def resting(self) -> dict[State, Number]:
-        """Bytes at rest on a device, of each state."""
-        return self.meter.bytes(False)
-
-    @property
-    def host_parts(self) -> dict[State, Number]:
-        """Bytes at rest on the host, of each state."""
-        return self.meter.bytes(True)
 
     @property
     def host(self) -> Number:
@@ -173,6 +201,8 @@ def simulate(
     model: Model | None = None,
     seed: int = 0,
     begin: Callable[[Array], Array] | None = None,
+    cuts: Sequence[Cut] = (),
+    rests: Rests = PADDED,
     progress: Callable[[int], None] | None = None,
     stop_at_divergence: bool = False,
 ) -> Run:
@@ -182,9 +212,10 @@ def simulate(
     numbers each: what differs between the two is drawn anew after each operation.
 
     `begin`: the devices' first weights (devices, elements) from the single device's (1, elements), if
-    they are others. `progress` is called with the number of passes done. Raises ValueError with one
-    line if a size is not a whole number from 1, the mesh does not have the schedule's axes, the
-    arithmetic is unknown, or the model does not fit.
+    they are others. `cuts`: units of their own sizes; `rests`: how they rest, and pass. `progress` is
+    called with the number of passes done. Raises ValueError with one line if a size is not a whole
+    number from 1, the mesh does not have the schedule's axes, the arithmetic is unknown, or the model
+    does not fit.
     """
     unit = psi if unit is None else unit
     _check(schedule, mesh, psi=psi, steps=steps, micro_steps=micro_steps, unit=unit)
@@ -193,14 +224,14 @@ def simulate(
     cluster = cluster_of(tuple((a, mesh[a]) for a in schedule.axes))
     unit = min(unit, psi)
     smaller = [psi % unit] if psi % unit else []  # the first unit, if any is
-    lengths = [*smaller, *[unit] * (psi // unit)]
+    cuts = cuts or [flat(length) for length in (*smaller, *[unit] * (psi // unit))]
     numbers, done = _arithmetic(arithmetic), count(1)
     model = Polynomial() if model is None else model
 
     def ran(*poisons: int) -> Scheduled:
         """Runs that differ in what is not known."""
         every = [Data(seed, cluster, numbers, poison) for poison in poisons]
-        found = Scheduled(schedule, lengths, micro_steps, policy, model, every, begin)
+        found = Scheduled(schedule, cuts, micro_steps, policy, model, every, begin, rests)
         if progress and len(poisons) == 1:
             found.told = lambda: progress(next(done))
         for _ in range(steps):
@@ -214,7 +245,13 @@ def simulate(
         (run,), divergence = found.runs, found.divergence
         if divergence is None and run.data.unknown.drawn:
             divergence = ran(1, 2).divergence
-    return Run(run.store.meter, run.network, divergence)
+    meter = run.store.meter
+    at_rest, on_host = (run.store.resting(host, rests.unpadded) for host in (False, True))
+    kept = meter.bytes(host=False)
+    passing = meter.peak - sum(kept.values())
+    if rests.waits_whole and schedule.left:  # what is left of gradients has no padding
+        passing += kept[State.GRADIENTS] - at_rest[State.GRADIENTS]
+    return Run(meter, run.network, at_rest, on_host, passing, run.bucket_bytes, divergence)
 
 
 def _check(schedule: Schedule, mesh: Mapping[str, int], **sizes: int) -> None:

@@ -16,11 +16,12 @@ import numpy as np
 from psem_model.simulator.arithmetic import Array, Number
 from psem_model.simulator.blocks import Block
 from psem_model.simulator.lines import Devices, Values
-from psem_model.simulator.placed import PADDED, Placed, Rests
+from psem_model.simulator.placed import Placed
+from psem_model.simulator.placeholders import Placeholders
 from psem_model.simulator.slices import Slices
 from psem_model.simulator.tables import Key, Moment
 from spec.models.states import State
-from spec.models.transformer import EMBEDDING, HEAD, LAYER, is_turned
+from spec.models.transformer import EMBEDDING, HEAD, LAYER, is_layer, is_turned
 from spec.models.values import Value
 from spec.pipelines.pipeline import Half, Work
 
@@ -102,7 +103,7 @@ class Stage:
 
     `weights`: as forward, or backward, of a chunk reads them, and none between. `offloads`: what a part
     keeps goes to the host after its forward, and comes back for its backward; numbers of
-    `samples` stay. `rests`: states that rest otherwise than in padded slices.
+    `samples` stay.
     """
 
     number: int
@@ -111,12 +112,12 @@ class Stage:
     orders: list[Work]
     offloads: bool = False
     samples: Kept = NOT_KEPT
-    rests: Rests = PADDED
     weights: dict[Key, Slices] = field(default_factory=dict)
     kept: dict[tuple[int, int], list[Values]] = field(default_factory=dict)
     held: dict[tuple[int, int], list[Values]] = field(default_factory=dict)
     losses: dict[int, Slices] = field(default_factory=dict)
     placed: list[Placed] = field(default_factory=list)
+    placeholders: Placeholders | None = None  # if there are any
     room: Room = field(default_factory=Room)
     host: Room = field(default_factory=Room)
     numbers: Room = field(default_factory=Room)  # of samples, where what parts keep is on the host
@@ -129,7 +130,14 @@ class Stage:
                 table = self.devices.tables.weight(weight.name, weight.indices, block.layer)
                 lies = block.program.lies[weight]
                 found[block.layer, weight.name] = self.devices.place(weight, lies, table)
+        for block in (block for chunk in self.chunks for block in chunk if is_layer(block.name)):
+            self._replace(block, {w: found[block.layer, w.name] for w in block.program.part.weights})
         return found
+
+    def _replace(self, block: Block, weights: dict[Value, Slices]) -> None:
+        """Placeholders of a part's gradients. As if a run went on, layers' are there at once."""
+        if self.placeholders:
+            self.placeholders.take(block, weights)
 
     def keys(self, chunk: int) -> set[Key]:
         """The weights of a chunk."""
@@ -177,6 +185,7 @@ class Stage:
             for block, away in zip(self.chunks[work.chunk][::-1], kept[::-1], strict=True):
                 values = self.take(block, away)
                 moment = Moment(step, work.micro_batch)
+                self._replace(block, self.of(block))
                 gradients, returned, held = block.backward(self.of(block), values, found, moment)
                 self.room.add(block.name, block.bytes_held(held) - block.bytes_kept(values))
                 self._add(work, block, gradients, used)
@@ -227,5 +236,5 @@ class Stage:
 
     def resting(self, host: bool = False) -> dict[State, Number]:
         """Bytes of each state that rest on the first device, or on its part of the host."""
-        found = [placed.resting(host, self.number, self.rests) for placed in self.placed]
+        found = [placed.resting(host, self.number) for placed in self.placed]
         return {state: sum(bytes[state] for bytes in found) for state in found[0]}

@@ -121,6 +121,7 @@ class Store:
         made = {op.target: op.kind for op in schedule.ops if op.makes}  # by the last of them
         self.views = {view: made.get(view) is Kind.ALL_GATHER for view in schedule.start}
         self.meter = Meter(policy, made.get(Buffer.VIEW) is Kind.ALL_GATHER)
+        self.left = schedule.left
         self.blocks: dict[tuple[Buffer, int], Block] = {}
         self.at_once = False  # whether what is dropped stays until all units are done
         self.anew = False  # whether results are new blocks, even where there is room
@@ -218,7 +219,34 @@ class Store:
         here = self.read(buffer, unit)
         if here is not None and covers(here.held, held):
             own = self.layouts[unit].take(here.array, here.held, held, self.poison)
+            self._drop(buffer, unit)
             self._place(buffer, unit, Block(own, held, False, held, own.shape[-1]))
+
+    def leave_slices(self) -> None:
+        """Slices alone are left of gradients that are whole until they are summed."""
+        for unit, layout in enumerate(self.layouts if self.left else ()):
+            self.leave(Buffer.GRADIENTS, unit, layout.slice(self.left))
+
+    def take_whole(self) -> None:
+        """Room for all of the gradients, zero, where slices were left."""
+        for unit in range(len(self.layouts) if self.left else 0):
+            self.reset(Buffer.GRADIENTS, unit)
+
+    def resting(
+        self, host: bool, unpadded: frozenset[State], devices: slice = ALL
+    ) -> dict[State, Number]:
+        """Bytes of each state on the first of some devices, or on its part of the host."""
+        found = self.meter.bytes(host)
+        padding: dict[Buffer, Array] = {}  # on each device, in slices of what has none
+        for (buffer, unit), block in self.blocks.items():
+            layout = self.layouts[unit]
+            is_own = buffer in RESTING and (layout.owners or STATE_OF[buffer] in unpadded)
+            if is_own and block.host is host and block.room and block.elements:
+                more = block.elements - layout.known(block.room)[devices]
+                padding[buffer] = padding.get(buffer, 0) + more
+        for buffer, more in padding.items():
+            found[STATE_OF[buffer]] -= int(more.min()) * self.meter.widths[buffer]
+        return found
 
     def release(self, buffer: Buffer, unit: int) -> None:
         """Drop a buffer's block."""

@@ -5,10 +5,11 @@ Bytes per device. Activations are not counted here: their size is the model's, n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 
 from spec.costs.owners import Owners
@@ -35,10 +36,13 @@ MODEL_STATES = (State.PARAMETERS, State.OPTIMIZER, State.GRADIENTS)
 
 @dataclass(frozen=True)
 class Vector:
-    """What is cut by rows that are never cut: so many, of so many elements."""
+    """What is cut by rows that are never cut: so many, of so many elements. `owner`: if it is whole,
+    the number of the device that has it.
+    """
 
     rows: Number
     row: Number = 1
+    owner: int | None = None
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,31 @@ class Unit:
     """What is gathered or reduced at a time: vectors, each padded to as many rows on each device."""
 
     vectors: tuple[Vector, ...]
-    times: int = 1  # as many units are alike
+    times: int = 1  # as many units, one after the other, are alike
+
+
+def _most_owned(unit: Unit) -> Number:
+    """Elements of a unit on the device that has most of it, of whole vectors."""
+    held = Counter[int | None]()
+    for vector in unit.vectors:
+        held[vector.owner] += vector.rows * vector.row
+    return max(held.values())
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A unit's turn. `after`, `before`: the units next to it, the nearest first, whose views are there.
+
+    Forward goes from the first unit to the last, backward from the last to the first.
+    """
+
+    unit: Unit
+    after: tuple[Unit, ...] = ()
+    before: tuple[Unit, ...] = ()
+
+    def ahead(self, op: Op) -> tuple[Unit, ...]:
+        """The units whose views are there when an operation's phase has this one's turn."""
+        return self.before if op.phase is Phase.BACKWARD else self.after
 
 
 @dataclass(frozen=True)
@@ -55,7 +83,8 @@ class Sizes:
 
     `cut`: the axes along which anything is sliced. Each unit is cut in equal, padded cells along all
     of them, so that who owns an element along one axis does not depend on the others.
-    `units`: if they are not all of `unit`; `ahead`: as many are gathered before they are needed.
+    `units`: if they are not all of `unit`, in the order in which forward uses them; `ahead`: as many
+    are gathered before their turn. `turn`: the one that passes now.
     `unpadded`: states of which a device has its own rows alone, if there are `units`; it is at `place`,
     or else the first one. `beside`: elements of states that rest whole, more than Psi; or fewer.
     `owners`: if slices are whole weights, each of its owner.
@@ -69,6 +98,7 @@ class Sizes:
     cut: tuple[str, ...] = ()
     units: tuple[Unit, ...] = ()
     ahead: int = 0
+    turn: Turn | None = None
     unpadded: frozenset[State] = frozenset()
     place: Mapping[str, int] = field(default_factory=dict)
     owners: Owners | None = None
@@ -94,15 +124,40 @@ class Sizes:
                 own += min(most, max(0, rows - cell * most))
         return own
 
-    def slice(self, axes: tuple[str, ...], span: Span = Span.WHOLE, at_once: int = 1) -> Number:
+    @property
+    def turns(self) -> tuple[Sizes, ...]:
+        """With each unit's turn, where they are not all alike. At the ends there are fewer units ahead:
+        that is so, too, while the first of them are gathered.
+        """
+        if not self.units:
+            return (self,)
+        beside = self.ahead
+        every = [
+            replace(unit, times=1)
+            for unit in self.units
+            for _ in range(min(unit.times, 2 * beside + 1))
+        ]
+        found = [
+            Turn(unit, tuple(every[i + 1 : i + 1 + beside]), tuple(every[max(i - beside, 0) : i][::-1]))
+            for i, unit in enumerate(every)
+        ]
+        first, last = found[0], found[-1]
+        for few in range(beside):
+            found.append(replace(first, after=first.after[:few]))
+            found.append(replace(last, before=last.before[:few]))
+        return tuple(replace(self, turn=turn) for turn in dict.fromkeys(found))
+
+    def slice(
+        self, axes: tuple[str, ...], span: Span = Span.WHOLE, passing: tuple[Unit, ...] = ()
+    ) -> Number:
         """Elements each device has of a whole state, or of one unit, that is sharded over `axes`.
 
-        Of units of several sizes, of so many of the largest as are there `at_once`.
+        Of units of several sizes, of those that are `passing`.
         """
         if self.owners and self.owners.cut(axes):
-            return self.owners.held(axes)
+            return sum(map(_most_owned, passing)) if passing else self.owners.held(axes)
         if self.units:
-            return self._slice_of_units(axes, span, at_once)
+            return self._slice_of_units(axes, passing if span is Span.UNIT else self.units)
         unit = self.psi if self.unit is None else self.unit
         elements = unit if span is Span.UNIT else self.psi
         if not axes:
@@ -119,7 +174,7 @@ class Sizes:
         others = () if is_whole else tuple(a for a in self.cut if a not in axes)
         return group_size(self.mesh, others), group_size(self.mesh, axes + others)
 
-    def _slice_of_units(self, axes: tuple[str, ...], span: Span, at_once: int) -> Number:
+    def _slice_of_units(self, axes: tuple[str, ...], units: tuple[Unit, ...]) -> Number:
         """By rows along the axes that slices lie along; what only passes along others, by elements."""
         others, cells = self._cells(tuple(axis for axis in axes if axis in self.cut))
         passing = group_size(self.mesh, [axis for axis in axes if axis not in self.cut])
@@ -132,11 +187,7 @@ class Sizes:
             slice_ = others * sum(of_vectors)
             return slice_ if passing == 1 else shard(slice_, slice_, passing)
 
-        sizes = [(of(unit), unit.times) for unit in self.units]
-        if span is Span.UNIT:
-            each = [size for size, times in sizes for _ in range(min(times, at_once))]
-            return sum(sorted(each)[-at_once:])
-        return sum(times * size for size, times in sizes)
+        return sum(count * unit.times * of(unit) for unit, count in Counter(units).items())
 
     def is_empty(self, state: State) -> bool:
         """Whether the state has no elements: that of an optimizer without state."""
@@ -186,10 +237,27 @@ def total_resting(schedule: Schedule, sizes: Sizes, host: bool = False) -> Numbe
 
 def room(op: Op, sizes: Sizes) -> Number:
     """Bytes an operation's result takes for itself, until its last use."""
+    units = (sizes.turn.unit,) if sizes.turn else ()
+    if sizes.turn and op.target is Buffer.VIEW and not _is_gathered(op):  # to be gathered: the last one
+        units = (*units, *sizes.turn.ahead(op))[-1:]
+    return _room_of(op, sizes, units)
+
+
+def room_ahead(op: Op | None, sizes: Sizes) -> Number:
+    """Bytes of the views that an operation has gathered before their turn, if one has."""
+    units = sizes.turn.ahead(op) if op and sizes.turn else ()
+    return _room_of(op, sizes, units) if op and units else 0
+
+
+def _room_of(op: Op, sizes: Sizes, units: tuple[Unit, ...]) -> Number:
     devices = group_size(sizes.mesh, op.axes) if op.kind is Kind.ALL_GATHER else 1
     axes = op.within + op.axes if op.kind is Kind.ALL_GATHER else op.within
-    at_once = 1 + sizes.ahead if op.kind is Kind.ALL_GATHER and op.target is Buffer.VIEW else 1
-    return devices * sizes.slice(axes, op.span, at_once) * sizes.width(op)
+    return devices * sizes.slice(axes, op.span, units) * sizes.width(op)
+
+
+def _is_gathered(op: Op) -> bool:
+    """Whether it makes a view that may be there before its turn."""
+    return op.kind is Kind.ALL_GATHER and op.target is Buffer.VIEW
 
 
 def at_the_start(schedule: Schedule) -> list[Op]:
@@ -200,7 +268,8 @@ def at_the_start(schedule: Schedule) -> list[Op]:
     return [replace(view, span=Span.WHOLE) for view in views.values()]
 
 
-def comings_and_goings(schedule: Schedule) -> Iterator[tuple[tuple[Op, ...], tuple[Op, ...]]]:
+@lru_cache(maxsize=4096)
+def comings_and_goings(schedule: Schedule) -> tuple[tuple[tuple[Op, ...], tuple[Op, ...]], ...]:
     """For each operation of a step, the results that take room from then on, and those that go after.
 
     A result goes when it is used for the last time, replaced or offloaded. While a buffer is held unit
@@ -211,6 +280,7 @@ def comings_and_goings(schedule: Schedule) -> Iterator[tuple[tuple[Op, ...], tup
     live: dict[Buffer, Op] = {result.target: result for result in at_the_start(schedule)}
     by_unit: set[Buffer] = set()
     waiting: list[Op] = []
+    found = []
     for i, (op, done) in enumerate(steps):
         results = _results(op, schedule)
         replaced = {result.target for result in results}
@@ -226,7 +296,8 @@ def comings_and_goings(schedule: Schedule) -> Iterator[tuple[tuple[Op, ...], tup
         go = [result for result in go if result.span is Span.UNIT]
         if not by_unit:
             go, waiting = go + waiting, []
-        yield come, tuple(go)
+        found.append((come, tuple(go)))
+    return tuple(found)
 
 
 @lru_cache(maxsize=4096)
@@ -303,6 +374,23 @@ def live_results(schedule: Schedule) -> tuple[tuple[Op, ...], ...]:
     return tuple(found)
 
 
+@lru_cache(maxsize=4096)
+def gathered_ahead(schedule: Schedule) -> tuple[Op | None, ...]:
+    """While each operation runs, the one that has gathered views for the turns that follow, if one has.
+
+    They are there until units no longer take turns.
+    """
+    live, gather, found = list[Op](), None, list[Op | None]()
+    for come, go in comings_and_goings(schedule):
+        in_turns = [result for result in come if result.span is Span.UNIT]
+        live += in_turns
+        gather = next(filter(_is_gathered, in_turns), gather)
+        found.append(gather)
+        live = [result for result in live if result not in go]
+        gather = gather if live else None
+    return tuple(found)
+
+
 def held(moment: tuple[Op, ...], room_of: RoomOf) -> Number:
     """Bytes of the buffers that are live at one moment and do not rest."""
     return sum(room_of(op) for op in moment)
@@ -310,8 +398,13 @@ def held(moment: tuple[Op, ...], room_of: RoomOf) -> Number:
 
 def transient(schedule: Schedule, sizes: Sizes) -> Number:
     """Bytes of the largest set of buffers that are live together and do not rest."""
-    distinct = dict.fromkeys(m for m in live_results(schedule) if m)
-    rooms = (held(moment, lambda op: room(op, sizes)) for moment in distinct)
+    distinct = dict.fromkeys(zip(live_results(schedule), gathered_ahead(schedule), strict=True))
+    rooms = [
+        held(moment, partial(room, sizes=each)) + room_ahead(gather, each)
+        for each in sizes.turns
+        for moment, gather in distinct
+        if moment
+    ]
     return sizes.arithmetic.maximum(0 * sizes.psi, *rooms)
 
 
@@ -331,4 +424,9 @@ def ledger(schedule: Schedule, resting_: Number, room_of: RoomOf) -> list[Number
 def peak(schedule: Schedule, sizes: Sizes) -> Number:
     """Bytes at the fullest moment of a step."""
     before = total_resting(schedule, sizes)
-    return sizes.arithmetic.maximum(before, *ledger(schedule, before, lambda op: room(op, sizes)))
+    found = [before]
+    for each in sizes.turns:
+        *entries, _ = ledger(schedule, before, partial(room, sizes=each))
+        beside = (room_ahead(gather, each) for gather in gathered_ahead(schedule))
+        found += [entry + more for entry, more in zip(entries, beside, strict=True)]
+    return sizes.arithmetic.maximum(*found)

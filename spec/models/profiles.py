@@ -75,7 +75,7 @@ class Profile:
     `policy`: the name of the types that states have, if none is asked for. `gathered`, `reduced`: bytes
     of an element of gathered parameters, and of gradients while they are summed over devices; none: as
     they rest; `quantised`: of parameters while they are gathered, if not those that the model computes
-    with. `prefetch`: units that are gathered before they are needed. `placeholders`: for each
+    with. `prefetch`: units that are gathered before their turn. `placeholders`: for each
     weight of a layer's products there is an array in place of its gradient, which is added up
     elsewhere. `step_counts`: an optimizer that counts steps does so for each weight.
 

@@ -82,8 +82,17 @@ def test_a_run_of_a_model_that_diverges_is_as_the_schema_says(psem, tmp_path):
     shape = ["--block", "llama", *MODEL]
     code, out, _ = psem("simulate", "--schedule", path, "--devices", "2x2", *shape, "--json")
     found = json.loads(out)
-    assert (code, found["divergence"]["weight"]) == (1, "final_norm_scale")
+    assert (code, found["divergence"]["weight"]) == (1, "attention_norm_scale")
     validator("simulate").validate(found)
+
+
+@pytest.mark.parametrize("profile", ["megatron", "ddp", "fully-shard", "zero-offload"])
+def test_a_run_by_a_profile_is_as_the_schema_says(profile, psem):
+    strategy = "zero-offload(2)" if profile == "zero-offload" else "dp(2)"
+    _, out, _ = psem("simulate", strategy, *MODEL, "--profile", profile, "--json")
+    found = json.loads(out)
+    validator("simulate").validate(found)
+    assert all(figure["equal"] for stage in found["stages"] for figure in stage.values())
 
 
 def test_each_command_with_json_has_a_schema_of_the_version_that_it_prints():

@@ -59,9 +59,13 @@ def test_buckets_have_every_element_and_but_for_the_last_their_bytes(shapes, fir
 
 @given(SHAPES, RANKS)
 def test_each_weight_has_one_owner(shapes, ranks):
-    found = dealt(weights(shapes), ranks)
-    assert sorted(size for own in found for size in own) == sorted(map(prod, shapes))
-    assert len(found) == ranks
+    (of,) = dealt(weights(shapes), ranks)
+    assert [vector.rows for vector in of.vectors] == [*map(prod, shapes)]
+    own = [0] * ranks
+    for vector in of.vectors:
+        own[vector.owner] += vector.rows
+    smallest = min(of.vectors, key=lambda v: v.rows).rows if len(shapes) > ranks else max(own)
+    assert max(own) - min(own) <= max(smallest, *(vector.rows for vector in of.vectors))
 
 
 @given(st.integers(1, 40), st.integers(1, 5), st.integers(1, 4))

@@ -65,5 +65,5 @@ def profiles(draw):
         quantised=draw(width | st.just(Fraction(1, 2))),
         units=draw(st.sampled_from(Units)),
         padding=draw(st.sampled_from(Padding)),
-        prefetch=draw(st.integers(0, 1)),
+        prefetch=draw(st.integers(0, 3)),
     )

@@ -19,6 +19,9 @@ from spec.costs.memory import (
     live_results,
     peak,
     room,
+    room_ahead,
+    total_resting,
+    transient,
 )
 from spec.costs.owners import Owners
 from spec.derivation.derive import derive
@@ -125,16 +128,37 @@ def test_a_gathered_buffer_has_room_for_the_slices_of_all(devices):
     assert at_the_start(zero3) == []
 
 
-@given(st.integers(0, 3), st.integers(1, 4))
-def test_of_parameters_that_are_gathered_ahead_there_are_so_many_units_more(ahead, devices):
-    zero3 = derive(STRATEGIES["zero3"])
-    units = (Unit((Vector(12),), times=9),)
-    sizes = Sizes(108, {BATCH: devices}, POLICY, cut=(BATCH,), units=units, ahead=ahead)
-    for op in zero3.ops:
-        if op.makes and op.span is Span.UNIT:
-            times = 1 + ahead if op.kind is Kind.ALL_GATHER and op.target is Buffer.VIEW else 1
-            alone = room(op, replace(sizes, ahead=0))
-            assert room(op, sizes) == times * alone > 0
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=6), st.integers(0, 3), st.integers(1, 4))
+def test_backward_has_its_unit_with_its_gradient_and_those_before_that_are_gathered(of, ahead, devices):
+    """Each of its own size: 12 elements, times so many."""
+    lengths, zero3 = [12 * n for n in of], derive(STRATEGIES["zero3"])
+    units = tuple(Unit((Vector(length),)) for length in lengths)
+    sizes = Sizes(sum(lengths), {BATCH: devices}, POLICY, cut=(BATCH,), units=units, ahead=ahead)
+    fresh = POLICY.fresh + POLICY.summed
+    there = (sum(lengths[max(i - ahead, 0) : i + 1]) for i in range(len(lengths)))
+    most = max(POLICY.computed * n + fresh * own for n, own in zip(there, lengths, strict=True))
+    assert transient(zero3, sizes) == most
+    assert peak(zero3, sizes) == total_resting(zero3, sizes) + most
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=6), st.integers(0, 3))
+def test_forward_has_its_unit_and_those_after_that_are_gathered(of, ahead):
+    units = tuple(Unit((Vector(12 * n),)) for n in of)
+    sizes = Sizes(12 * sum(of), {BATCH: 2}, POLICY, cut=(BATCH,), units=units, ahead=ahead)
+    gather = next(op for op in derive(STRATEGIES["zero3"]).ops if op.kind is Kind.ALL_GATHER)
+    there = {room(gather, each) + room_ahead(gather, each) for each in sizes.turns}
+    of_turns = {12 * sum(of[i : i + 1 + ahead]) for i in range(len(of))}
+    filling = {12 * sum(of[:few]) for few in range(1, ahead + 1)}
+    assert {POLICY.computed * n for n in of_turns} <= there
+    assert max(there) == POLICY.computed * max(of_turns | filling)
+
+
+def test_units_that_are_alike_have_the_same_turns_as_if_each_was_listed():
+    one, other = Unit((Vector(12),)), Unit((Vector(24),))
+    listed = Sizes(0, {}, POLICY, units=(other, *[one] * 9, other), ahead=2)
+    short = replace(listed, units=(other, replace(one, times=9), other))
+    assert {each.turn for each in listed.turns} == {each.turn for each in short.turns}
+    assert short.slice(()) == listed.slice(()) == 9 * 12 + 2 * 24
 
 
 @given(placements() | placements(2))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import fields, replace
+from math import prod
 
 import pytest
 from hypothesis import given
@@ -14,15 +15,20 @@ from psem_model.measure.simulated import measured
 from psem_model.predict.activations import numbers_of
 from psem_model.predict.asked import Asked
 from psem_model.predict.cuts import require_owners
+from psem_model.predict.plan import Plan
 from psem_model.predict.read import read
 from psem_model.predict.report import predicted
 from psem_model.reading.profiles import read as profile
 from psem_model.reading.shapes import small
 from psem_model.text.errors import BadInput
 from spec.checking.steps import check_step
+from spec.models.opaque import Opaque
 from spec.models.parts import parts
-from spec.models.profiles import Profile, rows_of
+from spec.models.profiles import Profile, Units, rows_of
 from spec.models.states import POLICIES, State
+from spec.pipelines.pipeline import Order, Pipeline
+from spec.plans.compose import Product, factor
+from spec.plans.strategies import STRATEGIES
 from tests.support.examples import examples
 from tests.support.products import plans
 from tests.support.profiles import profiles
@@ -43,6 +49,37 @@ def profiled(draw, *states):
 WITH_OWNERS = profiled("zero1", "dp", "zero1+all").filter(lambda plan: plan.profile.owners)
 
 
+@st.composite
+def gathered_ahead(draw):
+    """Plans that gather parameters in units of their own sizes, some before their turn."""
+    plan = draw(profiled("zero3", "fsdp", "hsdp", "zero3+all"))
+    units = st.sampled_from([units for units in Units if units is not Units.LARGEST])
+    own = {"units": draw(units), "prefetch": draw(st.integers(1, 3)), "owners": False}
+    return replace(plan, unit=None, profile=replace(plan.profile, **own))
+
+
+SHAPES = st.lists(
+    st.lists(st.lists(st.integers(1, 5), min_size=1, max_size=2).map(tuple), min_size=1, max_size=4),
+    max_size=4,
+).map(lambda layers: tuple(map(tuple, layers)))
+
+
+@st.composite
+def opaque(draw):
+    """Of an opaque model, with weights of known shapes or not, in units of a size or of a profile."""
+    given, profile = draw(st.sampled_from([*STRATEGIES]).map(factor)), draw(profiles())
+    shapes = draw(SHAPES)
+    psi = sum(prod(shape) for of in shapes for shape in of) if shapes else draw(st.integers(1, 60))
+    product = Product((given,))
+    micro_batches = 1 if given.name == "fused-update" else draw(st.integers(1, 3))
+    model, pipe = Opaque(psi, shapes), Pipeline(Order.ONE_F_ONE_B, 1, micro_batches)
+    mesh = {axis: draw(st.integers(1, 3)) for axis in product.axes}
+    policy = POLICIES[draw(st.sampled_from([n for n, p in POLICIES.items() if p.master]))]
+    unit = draw(st.none() | st.integers(1, psi))
+    found = Plan(model, product, mesh, pipe=pipe, policy=profile.types(policy), unit=unit)
+    return replace(found, profile=replace(profile, owners=False))
+
+
 @given(profiled())
 def test_what_a_profile_changes_is_still_what_one_device_does(plan):
     check_step(plan.step)
@@ -51,6 +88,22 @@ def test_what_a_profile_changes_is_still_what_one_device_does(plan):
 @examples(25)
 @given(profiled())
 def test_the_simulator_counts_the_bytes_that_are_predicted_of_any_profile(plan):
+    found = measured(plan, Run())
+    assert found.divergence is None
+    assert not found.unequal
+
+
+@examples(25)
+@given(gathered_ahead())
+def test_the_simulator_gathers_units_before_their_turn_and_counts_what_is_predicted(plan):
+    found = measured(plan, Run())
+    assert found.divergence is None
+    assert not found.unequal
+
+
+@examples(60)
+@given(opaque())
+def test_the_simulator_counts_the_bytes_that_are_predicted_of_any_profile_of_an_opaque_model(plan):
     found = measured(plan, Run())
     assert found.divergence is None
     assert not found.unequal

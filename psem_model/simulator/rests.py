@@ -1,0 +1,54 @@
+"""How states are cut, rest and pass, where it is not in equal slices of one vector, unit by unit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from psem_model.simulator.layout import Vector
+from spec.models.states import State
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A unit of vectors, each of so many elements in rows, of which devices have whole ones.
+
+    `owners`: if devices have whole vectors, the number of each one's among those that slices are along.
+    """
+
+    vectors: tuple[Vector, ...]
+    owners: tuple[int, ...] = ()
+
+    @property
+    def length(self) -> int:
+        """Elements of all its vectors."""
+        return sum(length for length, _ in self.vectors)
+
+
+def flat(length: int) -> Cut:
+    """A unit of one vector, cut into elements."""
+    return Cut(((length, 1),))
+
+
+@dataclass(frozen=True)
+class Rests:
+    """What rests otherwise than in padded slices, or passes otherwise than one unit after the other.
+
+    `unpadded`: states without padding. `wholes`: weights of which each device has a state of all, along
+    axes that cut the weight; `sizes`: of each index in all. `waits_whole`: gradients are whole until
+    they are summed, and leave slices. `copies`: gradients are copied to be reduced. `fills`: who owns
+    no weight sends an element. `ahead`: units that are gathered before their turn. `placeholders`:
+    there are arrays in place of gradients of products, which are added up elsewhere.
+    """
+
+    unpadded: frozenset[State] = frozenset()
+    wholes: Mapping[State, frozenset[str]] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    waits_whole: bool = False
+    copies: bool = False
+    fills: bool = False
+    ahead: int = 0
+    placeholders: bool = False
+
+
+PADDED = Rests()
