@@ -21,35 +21,22 @@ from proofs.language.damaged_programs import (
     with_other_functions,
 )
 from proofs.language.program_lines import (
-    ADD,
-    BOTH,
-    CONTRACT,
-    FUNCTION,
     INT,
-    LEFT,
-    MERGED,
-    NAMED,
-    NO,
     REAL,
-    RENAME,
-    RIGHT,
-    ROWS,
-    SUMMED,
-    R,
     Rule,
-    S,
     contractions_have_transposes,
     proved,
 )
+from proofs.language.program_rules import accepted_rules, rules_in
 from proofs.trusted.kernel import Bool, Kernel, KernelError, Theorem
 from proofs.trusted.parts import substitute
 from proofs.trusted.terms import And, BoolSort, BoolVal, DeclareSort, If, Implies, Or
 from spec.checking.programs import check_program, computed
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS, distribute
-from spec.devices.layouts import PARTIAL, WHOLE, Contraction, Layout, LayoutError, Lie, Lies, along
-from spec.language.moves import COLLECTIVE, IN_TURNS, Axis, Move
-from spec.language.programs import Program, of_cotangent, result
-from spec.meaning.terms import Terms, differentiated, given_to
+from spec.devices.layouts import LayoutError
+from spec.language.moves import Axis
+from spec.language.programs import Program
+from spec.meaning.terms import Terms, differentiated
 from spec.models.parts import layer, parts
 from spec.models.transformer import (
     CAPPED,
@@ -61,7 +48,7 @@ from spec.models.transformer import (
     Latent,
     Transformer,
 )
-from spec.models.values import LOG_TOTAL, Builder, Does, Operation, Part, Role, Value
+from spec.models.values import Builder, Part, Role, Value
 from spec.plans.model_strategies import MODEL_AXES
 
 # one of each kind; sizes do not matter to what is derived
@@ -96,181 +83,7 @@ LLAMA_4 = replace(
 )
 MODELS = (*(GPT, LLAMA), *WITH_EXPERTS, OLMO_2, GEMMA_3, BLOOM, FALCON, DEEPSEEK, GPT_OSS, LLAMA_4)
 PARTS = tuple(dict.fromkeys(part for model in MODELS for part in parts(model)))
-TURNS = Axis("turns", in_time=True)
 AXES = tuple({replace(axis, held=held): None for axis in MODEL_AXES.values() for held in (False, True)})
-
-
-# ------------------------------------------------------------------------- which rules
-def rules_of(operation: Operation, axis: Axis, lies: Sequence[Lie], made: Lie) -> set[Rule]:
-    """What an operation needs to be right along an axis. Raises KernelError for other forms."""
-    values = (*operation.reads, operation.makes)
-    for value, lie in zip(values, (*lies, made), strict=True):
-        if lie.index not in ("", *value.indices):
-            raise KernelError(f"{operation}: {value} cannot lie {lie}")
-    if operation.does is Does.RENAME:
-        return {_rule_of_rename(operation, axis, lies[0], made)}
-    if any(lie.shares_of for lie in (*lies, made)):
-        return _rules_of_shares(operation, lies, made)
-    cut = {lie.index for lie in (*lies, made)} - {""}
-    if len(cut) > 1:
-        raise KernelError(f"{operation}: one axis cuts {' and '.join(sorted(cut))}")
-    index, layouts = "".join(cut), tuple(lie.layout for lie in lies)
-    if operation.does is Does.CONTRACT:
-        parts_of = _parts_of_indices(operation.contraction)
-        return {Rule(CONTRACT, parts_of[index] if index else NO, layouts, made.layout)}
-    operands = 1 + operation.backward if operation.does is Does.NORMALISE else len(lies)
-    rows = {*operation.reads[0].indices} - {operation.over}
-    of_rows = [operation.makes] if operation.function == LOG_TOTAL else []
-    of_rows += operation.reads[operands:]
-    of_elements = [value for value in values if value not in of_rows]
-    alike = len({frozenset(value.indices) for value in of_elements}) == 1
-    if not alike or any({*value.indices} != rows for value in of_rows):
-        raise KernelError(f"{operation}: not element by element")
-    if operation.does is Does.ADD:
-        return {Rule(ADD, BOTH if index else NO, layouts, made.layout)}
-    # what has a number for each row at hand goes element by element
-    cut_in = ROWS if index and index == operation.over and operands == len(lies) else BOTH
-    known = layouts[operands - 1]  # what the function, or its derivative, is computed from
-    function = Rule(FUNCTION, cut_in if known is S else NO, (known,), known)
-    if not operation.backward:
-        return {replace(function, result=made.layout)}
-    return {function, Rule(CONTRACT, cut_in if index else NO, layouts[:operands], made.layout)}
-
-
-def _rules_of_shares(operation: Operation, lies: Sequence[Lie], made: Lie) -> set[Rule]:
-    """Of a softmax of each turn's keys alone: it is made, or its log-sum-exp; or it is used linearly.
-
-    Used in a product with one that is no such softmax, row by row: each row is there in the result.
-    """
-    keys, (value, *_) = along(operation.over), operation.reads
-    if operation.does is Does.NORMALISE:
-        shares = replace(keys, shares_of=value.name)
-        if operation.function == LOG_TOTAL:
-            shares = Lie(Layout.PARTIAL, shares_of=value.name, log_total=True)
-        if [*lies] != [keys] or operation.backward or made != shares:
-            raise KernelError(f"{operation}: is no softmax of a turn's keys")
-        return {MERGED}
-    open_ones = [(v, lie) for v, lie in zip(operation.reads, lies, strict=True) if lie.shares_of]
-    if operation.does is not Does.CONTRACT or len(open_ones) != 1:
-        raise KernelError(f"{operation}: is not linear in one softmax of a turn's keys")
-    ((value, lie),) = open_ones
-    if lie.log_total or made.shares_of != lie.shares_of or made.log_total:
-        raise KernelError(f"{operation}: its result is of another softmax")
-    if not {*value.indices} - {lie.index} <= {*operation.makes.indices}:
-        raise KernelError(f"{operation}: rows of a softmax are summed over")
-    closed = [replace(each, shares_of="") for each in (*lies, made)]
-    return {MERGED} | rules_of(operation, TURNS, closed[:-1], closed[-1])
-
-
-@lru_cache(maxsize=1024)
-def _parts_of_indices(contraction: Contraction) -> dict[str, str]:
-    """The part that each index has in a contraction. Raises KernelError for one that has none."""
-    # in left, in right, in the result
-    known = {(1, 0, 1): LEFT, (0, 1, 1): RIGHT, (1, 1, 1): BOTH, (1, 1, 0): SUMMED}
-    sides = (contraction.left, contraction.right, contraction.out)
-    found = {}
-    for index in (i for side in sides for i in side):
-        place = tuple(index in side for side in sides)
-        if place not in known:
-            raise KernelError(f"{contraction}: {index} is neither kept nor summed over")
-        found[index] = known[place]
-    return found
-
-
-def _rule_of_rename(operation: Operation, axis: Axis, lie: Lie, made: Lie) -> Rule:
-    """A rename is linear: an element is one of the value's, or the sum of those of several slots."""
-    renamed = operation.renamed
-    if lie.layout is S and lie != made:
-        olds, news = ({pair[side] for pair in renamed} for side in (0, 1))
-        # where several indices become one, or one several, owners are those of the axis's own
-        known = len(olds) == len(news) or axis.stream in (lie.index, made.index)
-        if (lie.index, made.index) not in renamed or not known:
-            raise KernelError(f"{operation}: {lie} does not become {made}")
-        return Rule(RENAME, NAMED, (S,), made.layout)
-    return Rule(CONTRACT, RIGHT if lie.layout is S else NO, (R, lie.layout), made.layout)
-
-
-def rules_in(program: Program) -> set[Rule]:
-    """Those of every line of a program, along every axis, of values that lie as the program says."""
-    found: set[Rule] = set()
-    part, lies = program.part, program.lies
-    starts = {v: {a.name: a.rest(v, part) for a in program.every_axis} for v in given_to(part)}
-    starts[program.seed] = of_cotangent(lies[program.gives])
-    if any(lies[value] != start for value, start in starts.items()):
-        raise KernelError(f"{part.name}: starts from values that lie otherwise")
-    for line in program.lines:
-        if isinstance(line, Move):
-            before = lies[line.value]
-            moved = before[line.axis].plain == line.before != line.after
-            after = {**before, line.axis: line.after, **_in_turns(line, before)}
-            if not moved or lies[line.makes] != after:
-                raise KernelError(f"{line}: does not move it there")
-            rule = Rule(line.collective, NO, (line.before.layout,), line.after.layout)
-            found.add(MERGED if line.by else rule)
-            continue
-        for axis in program.every_axis:
-            reads = [lies[value][axis.name] for value in line.reads]
-            made = result(line, axis, *reads)
-            if lies[line.makes][axis.name] != made:
-                raise KernelError(f"{line}: is said to lie {lies[line.makes][axis.name]}, not {made}")
-            found |= rules_of(line, axis, reads, made)
-    return found
-
-
-def _in_turns(line: Move, before: Lies) -> Lies:
-    """How a value that goes round a ring, or is sent home, lies along the turns of that."""
-    if not line.in_turns or line.axis == line.turns:
-        return {}
-    begins = line.after == WHOLE
-    needed, after = (WHOLE, line.before) if begins else (line.after, WHOLE)
-    if before[line.turns] != needed:
-        raise KernelError(f"{line}: is not of these turns")
-    return {line.turns: after}
-
-
-@lru_cache(maxsize=1)
-def accepted_rules() -> frozenset[Rule]:
-    """All moves, and all that is accepted of an operation of each kind with an index in each part."""
-
-    def of(*indices: str) -> Value:
-        return Value("value", indices)
-
-    row = of("b", "i")
-    operations = [
-        Operation(Does.CONTRACT, (of("l", "b", "i"), of("r", "b", "i")), of("l", "r", "b")),
-        Operation(Does.CONTRACT, (row, row), of("b")),
-        Operation(Does.ADD, (row, row), row),
-        Operation(Does.APPLY, (row,), row, "f"),
-        Operation(Does.NORMALISE, (row,), row, "f", "i"),
-        Operation(Does.APPLY, (row, row), row, "f", backward=True),
-        Operation(Does.NORMALISE, (row, row), row, "f", "i", backward=True),
-        Operation(Does.NORMALISE, (row,), of("b"), LOG_TOTAL, "i"),
-        Operation(Does.NORMALISE, (row,), row, "softmax", "i"),
-        Operation(Does.NORMALISE, (row, of("b")), row, "softmax", "i"),
-        Operation(Does.NORMALISE, (row, row, of("b")), row, "softmax", "i", backward=True),
-        Operation(Does.RENAME, (row,), of("u", "i"), renamed=(("b", "u"),)),
-        Operation(Does.RENAME, (of("b", "s", "j"),), of("e", "c"), renamed=(("b", "c"), ("s", "c"))),
-        Operation(Does.RENAME, (of("e", "c"),), of("b", "s"), renamed=(("c", "b"), ("c", "s"))),
-    ]
-    moves = (*COLLECTIVE.items(), *IN_TURNS.items())
-    found = {Rule(name, NO, (before,), after) for (before, after), name in moves}
-    axes = [*(Axis("axis", stream=index) for index in ("", "b", "s")), TURNS]
-    for operation, axis in product(operations, axes):
-        choices = [(WHOLE, PARTIAL, *map(along, value.indices)) for value in operation.reads]
-        if axis.in_time:
-            choices = [(*lies, *map(_open, lies[1:])) for lies in choices]
-        for lies in product(*choices):
-            try:
-                made = result(operation, axis, *lies)
-            except LayoutError:
-                continue
-            found |= rules_of(operation, axis, lies, made)
-    return frozenset(found)
-
-
-def _open(lie: Lie) -> Lie:
-    """So, of a softmax of each turn's keys alone."""
-    return replace(lie, shares_of="scores")
 
 
 # ------------------------------------------------------------------------------ claims

@@ -7,7 +7,8 @@ from functools import lru_cache
 from itertools import combinations, pairwise, product
 
 from proofs.claim import claim
-from proofs.language.programs import accepted_rules, must_reject, rules_in
+from proofs.language.program_rules import accepted_rules, rules_in
+from proofs.language.programs import must_reject
 from proofs.plans.steps import require_accepted
 from proofs.plans.strategies import match
 from proofs.trusted.kernel import Kernel, KernelError, Theorem

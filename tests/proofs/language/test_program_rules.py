@@ -3,7 +3,7 @@
 import pytest
 
 from proofs.language.program_lines import BOTH, SUMMED, P, R, Rule, S, proved
-from proofs.language.programs import accepted_rules
+from proofs.language.program_rules import accepted_rules
 from proofs.trusted.kernel import Kernel, KernelError
 from tests.support.broken import broken_copy, copied, notices
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofs.language.programs import AXES, GPT, LLAMA, MODELS, accepted_rules, checked, rules_in
+from proofs.language.program_rules import accepted_rules, rules_in
+from proofs.language.programs import AXES, GPT, LLAMA, MODELS, checked
 from proofs.trusted.kernel import KernelError
 from spec.checking.programs import Type, _made, check_program
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS, distribute
