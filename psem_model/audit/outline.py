@@ -21,17 +21,15 @@ def outline_of(result: Result) -> list[str]:
     lines = list(title(result, brief=True))
     if not result.theorems:
         return [*lines, "", *wrapped(result.failure)]
-    concluded = [line for theorem in result.theorems for line in ("", *_concluded(theorem))]
-    if len(lines) + len(concluded) > LINES:  # their names alone
-        names = ", ".join(dict.fromkeys(theorem.name for theorem in result.theorems))
-        concluded = ["", *wrapped(names, f"{counted(len(result.theorems), 'theorem')}: ", "  ")]
-    lines += concluded
+    rests = list[str]()
     for kind in ("hypothesis", "axiom"):
         names = ", ".join(part.name for part in assumed(result, kind))
-        lines += ["", *wrapped(names, f"{kind}: ", "  ")] if names else []
-    lines += [""]
-    levels, fits = 1, list[str]()
-    while len(found := _trees(result, levels)) > len(fits):
+        rests += [*wrapped(names, f"{kind}: ", "  "), ""] if names else []
+    levels, fits = 1, _trees(result, 1)
+    taken = len(lines) + len(rests) + len(fits) + 2
+    lines += next((said for said in _conclusions(result) if taken + len(said) <= LINES), [""])
+    lines += rests
+    while len(found := _trees(result, levels + 1)) > len(fits):
         if len(lines) + len(found) + 2 > LINES:
             break
         levels, fits = levels + 1, found
@@ -40,16 +38,26 @@ def outline_of(result: Result) -> list[str]:
     return [*lines, *wrapped(f"how it is proved: {made}"), *fits, *more]
 
 
-def _concluded(theorem: Theorem) -> list[str]:
-    """What a theorem concludes, in a line or a few; or which values refute what."""
+def _conclusions(result: Result) -> Iterator[list[str]]:
+    """What a claim concludes, from long to short: at last the names of its theorems alone."""
+    for rows in (3, 2, 1):
+        said, apart = [_concluded(theorem, rows) for theorem in result.theorems], [""] * (rows > 1)
+        lines = [line for each in said for line in (*each, *apart)]
+        yield ["", *lines, *([] if apart else [""])]
+    names = ", ".join(dict.fromkeys(theorem.name for theorem in result.theorems))
+    yield ["", *wrapped(names, f"{counted(len(result.theorems), 'theorem')}: ", "  "), ""]
+
+
+def _concluded(theorem: Theorem, rows: int) -> list[str]:
+    """What a theorem concludes, in so many rows; or which values refute what."""
     if theorem.counterexample is not None:
         (asked,) = theorem.obligations
         said = [f"not always: {_brief([asked.goal], 2)}", f"counterexample: {values_of(theorem)}"]
         lines = [line for each in said for line in wrapped(each, "    ")]
         return [*wrapped(theorem.name, "  "), *lines]
     conditions, goals = parts(theorem)
-    given = [f"if {_brief(conditions, 2)}"] if conditions else []
-    said = [*given, f"{'then ' * bool(given)}{_brief(goals, 3)}"]
+    given = [f"if {_brief(conditions, min(rows, 2))}"] if conditions else []
+    said = [*given, f"{'then ' * bool(given)}{_brief(goals, rows)}"]
     return [*wrapped(theorem.name, "  "), *(line for each in said for line in wrapped(each, "    "))]
 
 

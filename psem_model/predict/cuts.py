@@ -12,7 +12,7 @@ from psem_model.predict.plan import Plan
 from psem_model.reading import words
 from psem_model.reading.meshes import mesh_of, required
 from psem_model.reading.products import Expression
-from psem_model.reading.shapes import transformer
+from psem_model.reading.shapes import stored_type, transformer
 from psem_model.text.errors import BadInput, quoted
 from psem_model.text.figures import counted
 from spec.checking.programs import types_of
@@ -100,7 +100,8 @@ def _planned(
     """A model whose samples are given, with no more places and chunks than can be."""
     samples, tokens, policy = asked.samples(), asked.tokens(), asked.bytes
     unit = asked.unit_of(sum(parameters(model).values()))
-    planned = Plan(model, product, sizes, samples, tokens, pipe, policy, unit=unit, **more)
+    more |= {"unit": unit, "stored": stored_type(asked.shape)}
+    planned = Plan(model, product, sizes, samples, tokens, pipe, policy, **more)
     require_places(planned)
     if pipe.virtual_stages > MOST_CHUNKS:
         raise BadInput(

@@ -1,7 +1,6 @@
-"""A plan: a model, how it is placed on the axes of a mesh, and what each device holds and sends.
+"""A plan: a model, transformer or opaque, how it is placed on a mesh, and what devices hold and send.
 
-The model is a transformer, or opaque: Psi parameters of which no more is said. Everything is evaluated
-by the specification's own functions on the step.
+Everything is evaluated by the specification's own functions on the step.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ class Plan:
     `again`: what layers make again for backward. `offload`: what they keep for it is kept on the host.
     `text`: the product as it was typed. `written`: the step, where it was written in a file.
     `padded`: sizes as they are, not as if all divided. `perceptron`: layers and width, if that is what
-    an opaque model is. `profile`: how a system realises the placement.
+    an opaque model is. `profile`: how a system realises it. `stored`: what weights are stored in.
     """
 
     model: Model
@@ -69,6 +68,7 @@ class Plan:
     padded: bool = True
     perceptron: tuple[int, int] | None = None
     profile: Profile = TEXTBOOK
+    stored: str | None = None
 
     @cached_property
     def step(self) -> Step:

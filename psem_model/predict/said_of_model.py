@@ -19,6 +19,7 @@ from psem_model.predict.cuts import evened, uneven
 from psem_model.predict.parts import BACKWARD, FORWARD, PHASES, PartCosts, choices
 from psem_model.predict.plan import Plan
 from psem_model.predict.said import SAYS, Said, made_again, mesh_said, one, shape_said
+from psem_model.reading.fields import BYTES_OF
 from psem_model.reading.steps import names_of
 from psem_model.text.figures import counted, digits, plain, unit_of
 from psem_model.text.report import (
@@ -87,6 +88,9 @@ class _OfModel:
         yield f"a step of {counted(m, 'micro-batch')}{' of' if m == 1 else ', each of'} {samples}"
         on_host = "; what is kept is on the host" if plan.offload else ""
         yield f"{made_again(plan)}{on_host} (activations: {activations_mode(plan)})"
+        stored, width = plan.stored, plan.policy.computed
+        if stored and BYTES_OF[stored] != width:
+            yield f"computes with {width} bytes an element (--bytes); the configuration stores {stored}"
         narrow = {window for window in model.windows if 0 < window < plan.sequence}
         if narrow:
             some = "" if narrow == {*model.windows} else "in some layers "
@@ -158,6 +162,7 @@ class _OfModel:
         return {
             **{name: getattr(self.model, name) for name in (*shape, "experts", "chosen", "positions")},
             "windows": sorted({*self.model.windows}),
+            "stored_type": plan.stored,
             "padded_vocabulary": evened(plan, VOCABULARY),
             "padded_feed_forward": evened(plan, "f"),
             "micro_batch": plan.micro_batch,

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from psem_model.reading.families import FAMILIES, OTHERS, Family, Windows
-from psem_model.reading.fields import HARMLESS, MOST_LISTED, PLAIN, TYPES, Fields
+from psem_model.reading.fields import BYTES_OF, HARMLESS, MOST_LISTED, PLAIN, Fields
 from psem_model.text.errors import TOO_DEEP, TOO_MANY_DIGITS, BadInput, nearest, quoted
 from psem_model.text.files import named, read_text
 from psem_model.text.places import EXAMPLES
@@ -131,8 +131,16 @@ def packaged() -> dict[str, Path]:
     return {path.stem: path for path in sorted((EXAMPLES / "configurations").glob("*.json"))}
 
 
-def read(path: str) -> tuple[str, Transformer]:
-    """The architecture family and the shape that a config.json describes.
+class Configuration(NamedTuple):
+    """An architecture family, a shape, and the type in which weights are stored, if that is said."""
+
+    family: str
+    model: Transformer
+    stored: str | None
+
+
+def read(path: str) -> Configuration:
+    """What a config.json describes.
 
     `path`: a file, or the name of a packaged one, such as llama-3-70b. Raises BadInput with one line.
     """
@@ -152,11 +160,12 @@ def read(path: str) -> tuple[str, Transformer]:
     for other, value in PLAIN.items():
         if other not in family.harmless:
             fields.only(other, value)
-    for other in ("torch_dtype", "dtype"):
-        fields.only(other, *TYPES)
+    for other in (types := ("torch_dtype", "dtype")):
+        fields.only(other, *BYTES_OF)
+    stored = next(filter(None, map(fields.get, types)), None)
     model = shape(fields, family)
     _require_known(fields, family)
-    return name, model
+    return Configuration(name, model, stored)
 
 
 def _require_known(fields: Fields, family: Family) -> None:

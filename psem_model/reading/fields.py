@@ -17,7 +17,7 @@ KNOWN = beside(__file__, "fields.toml")
 HARMLESS = frozenset[str]().union(*KNOWN["harmless"].values())
 # what else would change a shape, and what it is where it does not
 PLAIN: Mapping[str, Any] = KNOWN["plain"] | dict.fromkeys(KNOWN["none"]["names"])
-TYPES = ("float32", "bfloat16", "float16")  # of stored weights; --bytes says what training takes
+BYTES_OF = {"float32": 4, "bfloat16": 2, "float16": 2}  # of stored weights; --bytes says of training
 MOST_LISTED = 10_000  # layers that are told apart
 FUNCTIONS = {
     "silu": "silu",

@@ -37,7 +37,7 @@ def transformer(given: Typed) -> Transformer:
             raise BadInput(f"{option}: given with --config or --model; expected one of the two")
         from psem_model.reading.configurations import read
 
-        return read(given["config"] or "")[1]
+        return read(given["config"] or "").model
     for name in ("layers", "hidden", "heads"):
         if given.get(name) is None:
             raise BadInput(
@@ -61,8 +61,17 @@ def kind_of(given: Typed) -> str:
     if given.get("config") is not None:
         from psem_model.reading.configurations import read
 
-        return read(given["config"] or "")[0]
+        return read(given["config"] or "").family
     return given.get("block") or "gpt"
+
+
+def stored_type(given: Typed) -> str | None:
+    """The type in which a configuration says that weights are stored, if it does."""
+    if given.get("config") is None:
+        return None
+    from psem_model.reading.configurations import read
+
+    return read(given["config"] or "").stored
 
 
 def _number(name: str, value: str | None) -> int | None:

@@ -98,6 +98,24 @@ def test_more_chunks_than_can_be_told_apart_are_refused(psem):
     assert "given 1,000,000 stages of 1 chunk; expected at most 100,000 chunks in all" in err
 
 
+@pytest.mark.parametrize(
+    ("model", "policy", "said"),
+    [
+        ("olmo-2-1124-7b", "2,2,12", "2 bytes an element (--bytes); the configuration stores float32"),
+        ("llama-3-8b", "4,4,8", "4 bytes an element (--bytes); the configuration stores bfloat16"),
+        ("olmo-2-1124-7b", "4,4,8", ""),
+        ("llama-3-8b", "2,2,12", ""),
+    ],
+)
+def test_a_type_of_weights_that_is_not_computed_with_is_said(model, policy, said, psem, predicted):
+    args = ["--model", model, "--sequence", 4096, "--bytes", policy]
+    code, out, _ = psem("predict", "fsdp(8)", *args)
+    assert (code, "the configuration stores" in out) == (0, bool(said))
+    assert said in out
+    stored = predicted("fsdp(8)", model=model, sequence=4096)["inputs"]["stored_type"]
+    assert stored == ("float32" if model.startswith("olmo") else "bfloat16")
+
+
 def test_the_busiest_stage_is_found_in_the_middle(psem, predicted):
     """Of 10 layers 4 stages have 3, 2, 3 and 2; of those with 3 only the third sends both ways."""
     shape = {**SHAPE, "layers": 10}

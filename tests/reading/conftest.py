@@ -22,6 +22,6 @@ def shape(folder):
 
     def of(name, **changed):
         fields = {k: v for k, v in (published(name) | changed).items() if v is not ...}
-        return read(write(folder, json.dumps(fields)))[1]
+        return read(write(folder, json.dumps(fields))).model
 
     return of

@@ -192,7 +192,7 @@ def test_a_configuration_with_fields_of_its_own_is_read(like, changed, count, sh
 
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_a_published_model_has_its_published_number_of_parameters(name):
-    family, model = read(str(CONFIGURATIONS / f"{name}.json"))
+    family, model, _ = read(str(CONFIGURATIONS / f"{name}.json"))
     assert family == published(name)["model_type"]
     assert sum(parameters(model).values()) == PARAMETERS[name]
 
