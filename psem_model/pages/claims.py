@@ -55,7 +55,7 @@ class ClaimPage:
     axioms: Sequence[Statement]
     dropped: Sequence[Dropped]
     tree: Sequence[Node]
-    obligations: str  # packed
+    obligations: int  # the number of their text
     names: Sequence[str]
     named_by: Sequence[str]
     place: Mapping[str, Any]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -161,7 +162,7 @@ class Texts:
         self.numbers: dict[str, int] = {}
 
     def number(self, text: str) -> int:
-        """Of a line, or of markup."""
+        """Of a line, of markup, or of a claim's obligations."""
         return self.numbers.setdefault(str(text), len(self.numbers))
 
     def steps(self, text: str) -> list[int]:
@@ -174,24 +175,23 @@ class Texts:
         return packed([*self.numbers])
 
 
-def obligations(result: Result, answers: Sequence[str], texts: Texts) -> str:
-    """The obligations of a claim, packed: name, rule, what is said of it if not `unsat`, its lines.
+def obligations(result: Result, answers: Sequence[str], texts: Texts) -> int:
+    """The number of a claim's obligations: name, rule, what is said if not `unsat`, its lines, as JSON.
 
     `answers`: the second solver's, in order, if it was asked.
     """
     asked = [(t, o) for t in result.listed for o in t.obligations]
     said = answers or [""] * len(asked)
-    return packed(
+    rows = [
         [
-            [
-                explanation.name_of(t, o),
-                o.rule,
-                _odd(o.expected, second),
-                texts.steps(exported(t, o).strip()),
-            ]
-            for (t, o), second in zip(asked, said, strict=True)
+            explanation.name_of(t, o),
+            o.rule,
+            _odd(o.expected, second),
+            texts.steps(exported(t, o).strip()),
         ]
-    )
+        for (t, o), second in zip(asked, said, strict=True)
+    ]
+    return texts.number(json.dumps(rows, separators=(",", ":")))
 
 
 def _odd(first: str, second: str) -> str:

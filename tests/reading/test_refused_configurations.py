@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from psem_model.reading.configurations import read
 from psem_model.reading.families import FAMILIES
+from psem_model.reading.fields import BYTES_OF
 from psem_model.text.errors import BadInput
 from spec.costs.model_costs import parameters
 from tests.support.configurations import PACKAGED, published, write
@@ -198,8 +199,9 @@ def check_that_it_is_read_or_refused(folder, content):
     if isinstance(found, str):
         assert len(found.splitlines()) == 1
         return
-    family, model = found
+    family, model, stored = found
     assert family in FAMILIES
+    assert stored is None or stored in BYTES_OF
     assert model.heads % model.kv_heads == 0
     assert model.chosen <= model.experts
     assert all(type(elements) is int and elements > 0 for elements in parameters(model).values())

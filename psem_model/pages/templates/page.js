@@ -4,31 +4,31 @@
   const links = [...document.querySelectorAll("nav a")];
   const title = document.title;
 
-  // what is packed is deflated JSON; markup and the lines of obligations are numbers of texts, which are of all claims
-  const unpacked = (packed) => {
+  // texts are deflated JSON, of all claims; markup, obligations and their lines are numbers of them
+  const unpacked = () => {
+    const packed = document.getElementById("texts").textContent;
     const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
     return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
   };
   let texts = null;
-  const known = () => texts ??= unpacked(document.getElementById("texts").textContent);
+  const known = () => texts ??= unpacked();
   const read = async (steps) => {  // from number to number of an obligation's lines
     const lines = await known();
     let at = 0;
     return steps.map((step) => lines[at += step]).join("\n");
   };
-  const take = (list, name) => {  // what is packed, or its number, once
-    const packed = list.dataset[name];
+  const take = async (list, name) => {  // a text, once
+    const number = list.dataset[name];
     delete list.dataset[name];
-    return packed;
+    return (await known())[number];
   };
   const unpackMarkup = async (part) => {
-    const number = take(part, "markup");
-    part.innerHTML = (await known())[number];
+    part.innerHTML = await take(part, "markup");
     await Promise.all([...part.querySelectorAll("[data-markup]")].map(unpackMarkup));
   };
   const unpack = async (list) => {
     const made = (tag, text) => Object.assign(document.createElement(tag), { textContent: text });
-    for (const [name, rule, odd, steps] of await unpacked(take(list, "packed"))) {
+    for (const [name, rule, odd, steps] of JSON.parse(await take(list, "obligations"))) {
       const details = made("details", ""), summary = made("summary", name + " ");
       summary.append(made("small", [rule, odd].filter(Boolean).join(", ")));
       details.append(summary);
@@ -53,7 +53,7 @@
     for (let at = target; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
     const top = page.classList.contains("claim-page") ? "claims" : page.id;
     if (window.DecompressionStream) {
-      for (const list of page.querySelectorAll("[data-packed]")) unpack(list);
+      for (const list of page.querySelectorAll("[data-obligations]")) unpack(list);
       for (const list of page.querySelectorAll("[data-markup]")) unpackMarkup(list);
     }
     for (const link of links) {
