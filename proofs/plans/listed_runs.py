@@ -18,7 +18,7 @@ from proofs.checking.operation_lines import NORM
 from proofs.checking.symbols import MOMENT, NORM_OF, TOKENS
 from proofs.checking.symbols import NORM as WHOLE_NORM
 from proofs.plans.findings import Findings
-from proofs.plans.listed_language import ListedLanguage
+from proofs.plans.listed_language import KIND, ListedLanguage
 from proofs.plans.listed_run import ListedRun
 from proofs.plans.listing import Listing
 from proofs.trusted.kernel import Bool, Kernel, Theorem
@@ -54,7 +54,8 @@ class ListedRuns(EveryLine):
         given += self.on_a_device
         compares = And(*(self.compares(*each) for each in reads))
         about = [self.compared(*each) for each in reads]
-        updates = any(each is where.met for each in given)
+        update = l.kind(t) == KIND[UPDATE.name]
+        updates = any(each is update for each in given)
         kind = UPDATE.name if updates else BACKWARD.name
         state = reads[0][2] if updates and len(reads) == 1 else None
         what = state.args[0] if state is not None else None
