@@ -22,7 +22,7 @@ from proofs.checking.axis_tables import (
     moved,
     only,
     places,
-    unit,
+    sights,
     words,
 )
 from proofs.checking.lines import AXIS, FIRST, NAMED, OPERATORS, OWNER
@@ -99,13 +99,11 @@ def _seen(firsts: tuple[int, ...], held: Form) -> dict[Any, Any]:
         here: dict[Any, Any] = {}
         for (symbol, word), times in held.items():
             along = [
-                forms((f,)).at(unit(EACH, (OPERATORS.index(o),)), (p,))
+                [*sights((f,), (OPERATORS.index(o),), (p,))]
                 for f, p, o in zip(firsts, at, word, strict=True)
             ]
-            if any(len(sources) != 1 for each in along for _, sources in each):
-                raise KernelError("what devices see along an axis is not of one source there")
-            for of in product(*(each.items() for each in along)):
-                key, amount = (symbol, tuple(s for (_, (s,)), _ in of)), times
+            for of in product(*along):
+                key, amount = (symbol, tuple(s for (s,), _ in of)), times
                 for _, one in of:
                     amount = amount * one
                 here[key] = here.get(key, 0) + amount

@@ -78,12 +78,20 @@ def moved(
     return {at: amount for at, amount in found.items() if amount != 0}
 
 
+def sights(firsts: tuple[int, ...], o: Word, at: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Whose value a device there has by word o, along each axis, and how much. Raises KernelError."""
+    for (_, sources), amount in forms(firsts).at(unit(EACH, o), at).items():
+        if len(sources) != len(firsts):
+            raise KernelError("what devices see along an axis is not of one source there")
+        yield sources, amount
+
+
 @lru_cache
 def entries(firsts: tuple[int, ...]) -> dict[tuple[Any, Word, Word], Any]:
     """(places, sources, o) -> how much a device there has, by word o, of a source's value."""
     found: dict[tuple[Any, Word, Word], Any] = {}
     for at, o in product(places(firsts), words(firsts)):
-        for (_, sources), amount in forms(firsts).at(unit(EACH, o), at).items():
+        for sources, amount in sights(firsts, o, at):
             found[at, tuple(SOURCES[source] for source in sources), o] = amount
         for symbol in ALIKE:
             seen = forms(firsts).at(unit(symbol, o), at)
@@ -113,7 +121,7 @@ def counts(firsts: tuple[int, ...]) -> dict[tuple[Any, Word], Any]:
     found = {}
     for at in places(firsts):
         checker = forms(firsts)
-        for _, sources in checker.at(unit(EACH, (everywhere,) * len(firsts)), at):
+        for sources, _ in sights(firsts, (everywhere,) * len(firsts), at):
             found[at, tuple(SOURCES[s] for s in sources)] = checker._devices(at, sources)
     return found
 
