@@ -68,8 +68,11 @@ class Backward:
 class Model(ABC):
     """A model in units: `view` is one unit's parameters (devices, elements), or one row for all.
 
-    If no more is said, what it keeps for backward is what it reads.
+    `in_layers`: backward goes from the last unit to the first; otherwise units have no order. If no
+    more is said, what it keeps for backward is what it reads.
     """
+
+    in_layers = True
 
     def start(self, data: Data, lengths: Sequence[int], micro_steps: int, tied: bool) -> None:
         """Begin a run. Raises ValueError where the model does not fit its units."""
@@ -100,9 +103,15 @@ def distinct(rows: Array) -> Array:
 
 
 class Polynomial(Model):
-    """Each element's gradient is a random polynomial of its neighbours and their activations."""
+    """Each element's gradient is a random polynomial of its neighbours and their activations.
+
+    No unit's depends on another's, so that they are in layers only if that is said.
+    """
 
     TERMS = 5
+
+    def __init__(self, in_layers: bool = False) -> None:
+        self.in_layers = in_layers
 
     def start(self, data: Data, lengths: Sequence[int], micro_steps: int, tied: bool) -> None:
         super().start(data, lengths, micro_steps, tied)

@@ -102,7 +102,8 @@ class Executor:
         """The same, an operation at a time. Views of the units that follow may be made before."""
         self.step = step
         each = range(len(self.layouts))
-        units = each[:1] if work.once else each[::-1] if work.descending else each
+        back = work.descending and self.model.in_layers
+        units = each[:1] if work.once else each[::-1] if back else each
         gathers = work.gathers if self.rests.ahead else 0
         made = 0  # how many units have their views
         for i, unit in enumerate(units):

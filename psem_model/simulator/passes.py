@@ -37,7 +37,7 @@ class Pass:
 
     @property
     def descending(self) -> bool:
-        """Backward goes from the last unit to the first."""
+        """Backward goes from the last unit to the first, where they are layers."""
         return any(turn.op.kind is Kind.BACKWARD for turn in self.turns)
 
     @property

@@ -212,21 +212,21 @@ def simulate(
     numbers each: what differs between the two is drawn anew after each operation.
 
     `begin`: the devices' first weights (devices, elements) from the single device's (1, elements), if
-    they are others. `cuts`: units of their own sizes; `rests`: how they rest, and pass. `progress` is
-    called with the number of passes done. Raises ValueError with one line if a size is not a whole
-    number from 1, the mesh does not have the schedule's axes, the arithmetic is unknown, or the model
-    does not fit.
+    they are others. `cuts`: units of their own sizes, in layers; otherwise a smaller one has its turn
+    before the others, backward too. `rests`: how they rest, and pass. `progress` is called with the
+    number of passes done. Raises ValueError with one line if a size is not a whole number from 1, the
+    mesh does not have the schedule's axes, the arithmetic is unknown, or the model does not fit.
     """
     unit = psi if unit is None else unit
     _check(schedule, mesh, psi=psi, steps=steps, micro_steps=micro_steps, unit=unit)
     if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
         raise ValueError(f"seed is {seed}; expected a whole number from 0")
     cluster = cluster_of(tuple((a, mesh[a]) for a in schedule.axes))
+    model = Polynomial(in_layers=bool(cuts)) if model is None else model
     unit = min(unit, psi)
-    smaller = [psi % unit] if psi % unit else []  # the first unit, if any is
+    smaller = [psi % unit] if psi % unit else []  # the first, as no order is given
     cuts = cuts or [flat(length) for length in (*smaller, *[unit] * (psi // unit))]
     numbers, done = _arithmetic(arithmetic), count(1)
-    model = Polynomial() if model is None else model
 
     def ran(*poisons: int) -> Scheduled:
         """Runs that differ in what is not known."""

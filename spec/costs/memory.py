@@ -81,6 +81,8 @@ class Turn:
 class Sizes:
     """The numbers a cost depends on: Psi parameters in units of `unit`, a mesh, bytes per element.
 
+    A smaller unit, where `unit` does not divide Psi, has its turn before the others: a full one passes
+    when all that is held whole is there.
     `cut`: the axes along which anything is sliced. Each unit is cut in equal, padded cells along all
     of them, so that who owns an element along one axis does not depend on the others.
     `units`: if they are not all of `unit`, in the order in which forward uses them; `ahead`: as many
@@ -422,7 +424,11 @@ def ledger(schedule: Schedule, resting_: Number, room_of: RoomOf) -> list[Number
 
 
 def peak(schedule: Schedule, sizes: Sizes) -> Number:
-    """Bytes at the fullest moment of a step."""
+    """Bytes at the fullest moment of a step.
+
+    Of `units` that are not alike, an upper bound: what is held whole counts as if all of it were
+    there in each unit's turn. It is so in the last one.
+    """
     before = total_resting(schedule, sizes)
     found = [before]
     for each in sizes.turns:

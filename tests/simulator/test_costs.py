@@ -8,12 +8,13 @@ from proofs.registry import ROOT
 from psem_model.predict.states import predict_schedule
 from psem_model.reading.schedules import read
 from psem_model.simulator import simulate
+from psem_model.simulator.rests import flat
 from spec.costs.memory import Sizes
 from spec.derivation.derive import derive
 from spec.language.schedule import Buffer, Kind, Op, Phase, Span
 from spec.models.states import MIXED_ADAM
 from spec.plans.strategies import STRATEGIES
-from tests.support.schedules import without_releases
+from tests.support.schedules import with_clipping, with_tied_parameters, without_releases
 
 FILE = ROOT / "tests" / "regressions" / "right_view_of_the_step_before.toml"
 
@@ -49,6 +50,25 @@ def test_units_that_are_replaced_by_the_whole_have_had_their_turns():
     assert run.matches
     at_rest, whole_gradients, whole_optimizer = 12 * (2 + 2 + 12), 48 * 2, 48 * 12
     assert run.peak == costs.peak == at_rest + whole_gradients + whole_optimizer
+
+
+def test_a_smaller_unit_has_its_turn_before_a_full_one_in_backward_too():
+    """So that a full one passes when all that is held whole is there: here gradients, to be clipped."""
+    schedule = with_clipping(with_tied_parameters(derive(STRATEGIES["fused-update"])))
+    costs = predict_schedule(schedule, Sizes(3, {"batch": 1}, MIXED_ADAM, 2), 1)
+    run = simulate(schedule, {"batch": 1}, 3, unit=2, policy=MIXED_ADAM)
+    at_rest, whole_gradients, tied_gradients = 3 * (2 + 12), 3 * 2, 2 * 2
+    assert run.peak == costs.peak == at_rest + whole_gradients + tied_gradients
+
+
+@pytest.mark.parametrize("lengths", [(1, 2), (2, 1)])
+def test_backward_goes_from_the_last_of_units_in_layers_to_the_first(lengths):
+    schedule = with_clipping(with_tied_parameters(derive(STRATEGIES["fused-update"])))
+    cuts = [flat(length) for length in lengths]
+    run = simulate(schedule, {"batch": 1}, 3, policy=MIXED_ADAM, cuts=cuts)
+    first, last = lengths
+    beside = max(last + last, last + first + first)  # gradients so far, and the unit's own tied ones
+    assert run.peak == 3 * (2 + 12) + 2 * beside
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
