@@ -27,7 +27,7 @@ from proofs.checking.symbols import (
     cases,
 )
 from proofs.trusted.kernel import Bool, Theorem
-from proofs.trusted.terms import And, If, Implies, IntVal, Not, Or
+from proofs.trusted.terms import TRUE, And, If, Implies, IntVal, Not, Or
 
 KEPT = tuple(name for name in lines.STARTS if "Zero" not in name)
 
@@ -130,7 +130,8 @@ class EveryLine(NormLine):
             lambda at: [*self.line, l.kind(t) == UPDATE, at.met, reads],
             [(t, place, self.needed(what, now), now)],
         )
-        return self.read(name, t, place, what, now, [*met, reads], compares)
+        given = met if reads is TRUE else [*met, reads]
+        return self.read(name, t, place, what, now, given, compares)
 
     def _count(self) -> Theorem:
         """What is counted is right."""

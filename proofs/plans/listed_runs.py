@@ -49,9 +49,7 @@ class ListedRuns(EveryLine):
         """What is read, or kept, compares equal: of each schedule."""
         l, t, b, d, j = self.l, self.l.t, self.l.b, self.l.d, self.l.j
         where = Where(l.is_right(t, d), l.is_met(t, d, j), l.mesh.holds(b, d, j))
-        said = (TRUE, l.reads_moment)  # moments compare equal whether they are read or not
-        given = [each for each in when(where) if not any(each is one for one in said)]
-        given += self.on_a_device
+        given = [each for each in when(where) if each is not TRUE] + self.on_a_device
         compares = And(*(self.compares(*each) for each in reads))
         about = [self.compared(*each) for each in reads]
         update = l.kind(t) == KIND[UPDATE.name]
@@ -84,7 +82,9 @@ class ListedRuns(EveryLine):
 
     def _number_read(self, met: list[Bool], name: str, place: Any, what: Any, reads: Bool) -> Theorem:
         """What an update reads of a moment, and of a norm if a schedule has any; none reads a count."""
-        if what is MOMENT or (self.l.clips and what is not TOKENS):
+        if what is MOMENT:  # it compares equal whether it is read or not
+            return super()._number_read(met, name, place, what, TRUE)
+        if self.l.clips and what is not TOKENS:
             return super()._number_read(met, name, place, what, reads)
         rests = [run.rests for run in self.runs]
         return self.k.prove(f"no_schedule_reads_a_{name}", Not(reads), (), [*rests, self.l.is_listed])
