@@ -125,6 +125,9 @@ class Executor:
             self._number(op)
         else:
             self._execute[op.kind](op, unit)
+            if op.makes and op.target in RECORDS and (op.kind is Kind.ZERO or op.source not in RECORDS):
+                moments = slice(int(self.store.master), None)  # are not made anew with the weights
+                self.store.write(op.target, unit, False, self._within(op, unit), None, moments)
         for buffer, self.store.at_once in turn.done:
             for each in range(len(self.layouts)) if work.once else (unit,):
                 self.store.release(buffer, each)

@@ -264,6 +264,9 @@ def execute(  # noqa: C901
     elif op.kind is Kind.RELEASE:
         store.pop((target, CONTENT), None)
         store.pop((target, MOMENT), None)
+    weights_alone = op.kind is Kind.ZERO or MOMENT not in _parts(source, target)
+    if op.makes and weights_alone and (target, MOMENT) in store:  # moments are not made anew
+        write(target, domain.unknown(absent(target)), False, MOMENT)
 
 
 def _update(

@@ -15,6 +15,7 @@ from spec.derivation.derive import derive
 from spec.language.schedule import Monomial, Rest, Span
 from spec.models.states import POLICIES
 from spec.models.training import Loss, Training
+from spec.plans.placement import on_batch
 from spec.plans.strategies import STRATEGIES
 from tests.support.by_hand import (
     ACCUMULATE,
@@ -122,6 +123,21 @@ def test_what_is_made_of_the_unknown_is_not_there_even_when_it_is_taken_off_agai
     on_nothing = replace(BACKWARD, source=B.VIEW)
     taken_off = (on_nothing, ACCUMULATE, minus, ACCUMULATE, DROP)
     assert not matches(written((*taken_off, *MICRO), (SUM, UPDATE, RESET)))
+
+
+@pytest.mark.parametrize("policy", ["mixed-adam", "fp32-adam", "fp32-momentum"])
+@pytest.mark.parametrize("within", [(), ("batch",)])
+@pytest.mark.parametrize("made", [(K.ZERO, B.OPTIMIZER_VIEW), (K.KEEP, B.PARAMETERS)])
+def test_moments_of_a_view_whose_weights_are_made_anew_are_not_known(made, within, policy):
+    gathered = derive(on_batch("R", "S*", "R", "S"))
+    kind, source = made
+    anew = op(kind, source, B.OPTIMIZER_VIEW, within=within, span=Span.WHOLE)
+    at = next(i for i, each in enumerate(gathered.finish) if each.kind is K.UPDATE)
+    schedule = replace(gathered, finish=(*gathered.finish[:at], anew, *gathered.finish[at:]))
+    mesh, policy = {"batch": 2}, POLICIES[policy]
+    assert check(gathered, mesh, 1, policy).accepted
+    assert not check(schedule, mesh, 1, policy).accepted
+    assert not simulate(schedule, mesh, 4, policy=policy, steps=3).matches
 
 
 def test_zero_times_what_is_not_known_is_zero():
