@@ -256,7 +256,7 @@ class AllSteps(StepsAlike):
 
 @claim("T4")
 def what_is_accepted_matches(k: Kernel) -> tuple[Theorem, ...]:
-    """Forms compare equal in the steps that are run if and only if every run, of any length, matches.
+    """Where forms compare equal in the steps that are run, every run, of any length, matches.
 
     The schedule is a symbol: its lines are functions of which nothing is said, and each is along one
     axis of a mesh of any number of them. The checker's run of it and its comparisons are what the
@@ -264,7 +264,7 @@ def what_is_accepted_matches(k: Kernel) -> tuple[Theorem, ...]:
     the amounts of T2. Equal, up to the end of a step that leaves the forms that it found, one step
     later, where all later steps have the same lines: then after every step what is kept is the single
     device's; what updates apply is the whole gradient (gradient integrity), and what is read and kept
-    is current (state consistency). The first that is unequal, of what is known: in the run of T2 the
+    is current (state consistency). The first that is unequal, of what is known: in a run, T2's, the
     device has something else, and so has what is kept, if an update reads it, or what a backward makes
     of it, and lines pass on what it makes. Of what is not known: in one of two runs, unless it cancels.
     Micro-steps that each make T x + D(m) of what is there, x, leave after n of them what the

@@ -7,7 +7,6 @@ and one that is changed for both, as what matches must be accepted, and what div
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
 
 from proofs.checking.beside import judged
@@ -25,23 +24,62 @@ from spec.plans.strategies import STRATEGIES
 STEPS = 3
 DEVICES = {1: (4,), 2: (2, 3)}  # along each of so many axes
 RIGHT = ""  # the rule that a schedule breaks which breaks none
+LEFT_OUT = {  # by what T4 does not cover
+    "shifts": {
+        "slices_of_the_next_device",
+        "moments_are_wrong_between_steps",
+        "a_slices_room_keeps_anothers",
+        "slices_are_scattered_to_the_device_before",
+        "a_norm_of_the_next_devices_slices",
+        "parts_of_it",
+    },
+    "statistics": {
+        "statistics_of_all",
+        "statistics_of_the_first",
+        "statistics_of_the_firsts_copy",
+        "statistics_are_each_devices_own",
+    },
+    "samples that several devices share": {
+        "every_device_does_all_samples",
+        "others_activations_are_taken_for_ones_own",
+        "a_group_lacks_the_samples_of_others",
+        "activations_of_a_group_are_gathered",
+        "activations_of_a_group_are_lost",
+        "activations_of_a_group_are_made_again",
+    },
+    "what is made of what is divided or clipped but by an update": {
+        "tokens_that_are_counted_twice_multiply",
+        "tokens_that_are_summed_twice_and_gradients_too",
+        "zero_over_a_count_that_is_gone",
+        "gradients_over_a_count_that_is_gone",
+        "a_norm_of_the_first_devices_elements",
+    },
+    "sums of norms that are no slices, or a second time": {"a_halved_gradients_square_norm_is_half"},
+    "norms of clipped gradients": {"a_clip_by_a_norm_that_is_not_there"},
+    "wrong values that the checker takes for one": {"two_devices_gradients_are_a_sum_of_two"},
+}
 
 
 def require_judged() -> None:
     """That lines and the checker have the same forms after each operation, and the same verdict.
 
-    Schedules that match are accepted; those that diverge are rejected, by the rule that is named.
-    Raises KernelError.
+    Schedules that match are accepted; those that diverge are rejected, by the rule that is named. None
+    is left out but for what is said of it. Raises KernelError.
     """
+    left_out: dict[str, set[str]] = {}
     for name, schedule, micro_steps, policy, rule in _schedules():
         mesh = dict(zip(schedule.axes, DEVICES[len(schedule.axes)], strict=True))
-        with suppress(NotCovered):
-            try:
-                verdict = judged(schedule, mesh, micro_steps, policy, STEPS)
-            except KernelError as no:
-                raise KernelError(f"{name}: {no}") from no
-            if rule is not None and verdict.rule != rule:
-                raise KernelError(f"{name}: expected {rule or 'to be accepted'}, got {verdict}")
+        try:
+            verdict = judged(schedule, mesh, micro_steps, policy, STEPS)
+        except KernelError as no:
+            raise KernelError(f"{name}: {no}") from no
+        except NotCovered as no:
+            left_out.setdefault(str(no), set()).add(name)
+            continue
+        if rule is not None and verdict.rule != rule:
+            raise KernelError(f"{name}: expected {rule or 'to be accepted'}, got {verdict}")
+    if left_out != LEFT_OUT:
+        raise KernelError(f"other schedules are left out than are said to be: {left_out}")
 
 
 Case = tuple[str, Schedule, int, BytePolicy, str | None]

@@ -206,7 +206,7 @@ class Kept(WrongViews):
 
 @claim("T2")
 def what_compares_equal_matches(k: Kernel) -> tuple[Theorem, ...]:
-    """On any mesh, values of any schedule compare equal if and only if every run has the right ones.
+    """On any mesh, where values of a schedule compare equal every run has the right ones.
 
     The schedule is a symbol: its lines, and the groups of devices that they are along, are functions
     of which nothing is said. amount(t, b, s, d, i, j) is how often device d has device i's value s:
