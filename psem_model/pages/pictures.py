@@ -365,7 +365,8 @@ def _brackets(what: str, found: Sequence[Measured], width: float) -> Chart:
         y = top + i * row_height
         strokes.append(Stroke([(across.at(row.kept), y), (across.at(row.peak), y)], "bracket"))
         kind = "measured" if row.within else "outside"
-        of = f"{row.plan}, {row.sequence:,} tokens"
+        stage = f", stage {row.stage}" * (row.predicted.pipe.stages > 1)
+        of = f"{row.plan}{stage}, {row.sequence:,} tokens"
         said = f"{of}: kept {row.kept:.2f}, measured {row.measured}, peak {row.peak:.2f} GiB"
         dots.append(Dot(across.at(row.measured), y, kind, said))
         outside = "" if row.within else " (outside)"

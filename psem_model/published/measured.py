@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
 from psem_model.predict.asked import asked
-from psem_model.predict.plan import Plan
+from psem_model.predict.plan import Plan, StageCosts
 from psem_model.predict.read import read
 from psem_model.published.entries import rows_in
 from psem_model.text.files import beside
@@ -23,7 +23,11 @@ COLUMNS = ("model", "plan", "tokens", *STATES, "kept", "measured", "peak", "off"
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement, in GiB, and the options of the command that predicts it."""
+    """One measurement, in GiB, and the options of the command that predicts it.
+
+    `stage`: of a pipeline, whose fullest device it is of. `also`: numbers of micro-batches for which
+    the source's table has the same. `reserved`: of memory with what the allocator holds back.
+    """
 
     source: str
     what: str
@@ -31,6 +35,9 @@ class Row:
     plan: str
     sequence: int
     measured: float
+    stage: int = 0
+    also: Sequence[int] = ()
+    reserved: bool = False
 
     def _typed(self, examples: str) -> dict[str, str]:
         """The options of the command; `examples`: the folder of those that are packaged."""
@@ -51,16 +58,20 @@ class Row:
         """The plan that the command reads, in whatever folder this is."""
         return read(asked("predict", {"strategy": self.plan, **self._typed(str(EXAMPLES))}))
 
+    @cached_property
+    def costs(self) -> StageCosts:
+        return self.predicted.stage(self.stage)
+
     def bytes_of(self, state: State) -> float:
-        return float(self.predicted.fullest.resting[state]) / GIB
+        return float(self.costs.resting[state]) / GIB
 
     @property
     def kept(self) -> float:
-        return float(self.predicted.fullest.total) / GIB
+        return float(self.costs.total) / GIB
 
     @property
     def peak(self) -> float:
-        return float(self.predicted.fullest.peak) / GIB
+        return float(self.costs.peak) / GIB
 
     @property
     def within(self) -> bool:
@@ -72,6 +83,11 @@ class Row:
         """By how many per cent what is kept differs from what was measured."""
         return 100 * (self.kept / self.measured - 1)
 
+    @property
+    def is_near(self) -> bool:
+        """Whether what is kept is as near as it is to be, where allocated memory was measured."""
+        return not self.reserved and abs(self.off) <= NEAR
+
 
 @cache
 def rows() -> tuple[Row, ...]:
@@ -80,15 +96,30 @@ def rows() -> tuple[Row, ...]:
     return tuple(sorted(found, key=lambda row: (row.within, -abs(row.off))))
 
 
+def table_rows() -> tuple[tuple[Row, ...], ...]:
+    """The stages of each row of the sources' tables that are of allocated memory, the fullest first."""
+    found: dict[tuple[str, str, int], list[Row]] = {}
+    for row in rows():
+        if not row.reserved:
+            found.setdefault((row.what, row.plan, row.sequence), []).append(row)
+    stages = (tuple(sorted(of, key=lambda row: -row.measured)) for of in found.values())
+    return tuple(of for of in stages for _ in (0, *of[0].also))
+
+
 def page() -> str:
     """docs/MEASURED.md."""
-    found = rows()
+    found, table = rows(), table_rows()
     words: dict[str, str] = beside(__file__, "measured.toml")["page"]
     head = words["head"].format(
         within=sum(row.within for row in found),
         rows=len(found),
+        reserved=sum(row.reserved for row in found),
         near=NEAR,
-        close=sum(abs(row.off) <= NEAR for row in found),
+        close=sum(row.is_near for row in found),
+        allocated=sum(not row.reserved for row in found),
+        table=len(table),
+        table_within=sum(all(row.within for row in stages) for stages in table),
+        table_close=sum(stages[0].is_near for stages in table),
     )
     return (
         head + "\n".join(_table(found)) + "\n" + words["missing"] + "\n".join(_commands(found)) + "\n"
@@ -102,7 +133,9 @@ def _table(found: tuple[Row, ...]) -> Iterator[str]:
         figures = [*map(row.bytes_of, MODEL_STATES), row.kept, row.measured, row.peak]
         cells = [f"{row.sequence:,}", *(f"{figure:.2f}" for figure in figures), f"{row.off:+.1f} %"]
         model = row.what.split(",")[0] + " (outside)" * (not row.within)
-        yield f"| {' | '.join([model, f'`{row.plan}`', *cells])} |"
+        plan = f"`{row.plan}`" + f", stage {row.stage}" * (row.predicted.pipe.stages > 1)
+        cells[-3] += " reserved" * row.reserved
+        yield f"| {' | '.join([model, plan, *cells])} |"
 
 
 def _commands(found: tuple[Row, ...]) -> Iterator[str]:
@@ -110,7 +143,7 @@ def _commands(found: tuple[Row, ...]) -> Iterator[str]:
     for what in dict.fromkeys(row.what for row in found):
         of = [row for row in found if row.what == what]
         yield f"\n**{what}.** {of[0].source}.\n\n```"
-        yield from (row.command for row in of)
+        yield from dict.fromkeys(row.command for row in of)
         yield "```"
 
 
