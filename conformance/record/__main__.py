@@ -49,7 +49,8 @@ def main():
     part = sys.argv[1] if len(sys.argv) > 1 else ""
     chosen = [case for case in cases() if part in case.name]
     with tempfile.TemporaryDirectory() as folder:
-        logs = by_fake([case for case in chosen if case.fake], folder)
+        logs = by_fake([case for case in chosen if case.fake and not case.is_beside], folder)
+        logs |= by_fake([case for case in chosen if case.is_beside], folder)
         logs |= by_gloo([case for case in chosen if not case.fake], folder)
     for strategy in sorted({case.strategy for case in chosen}):
         before = recorded(strategy)["cases"] if part else {}

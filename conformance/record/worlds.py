@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import logging
 import os
@@ -52,12 +53,12 @@ def in_processes(rank, ranks, chosen, folder):
 
 
 def faked(_, rank, ranks, chosen, folder):
-    """All cases of so many ranks on one of them, alone: collectives do nothing."""
+    """All cases of so many ranks on one of them, alone: collectives do nothing.
+
+    With devices beside the host, or without: autograd knows its devices from its first backward on.
+    """
     dist.init_process_group("fake", store=FakeStore(), rank=rank, world_size=ranks)
-    logs = {case.name: record(case) for case in chosen if not case.is_beside}
-    apart = [case for case in chosen if case.is_beside]
-    if apart:
-        with beside() as locked:
-            logs |= {case.name: record(case, locked) for case in apart}
+    with beside() if chosen[0].is_beside else contextlib.nullcontext() as locked:
+        logs = {case.name: record(case, locked) for case in chosen}
     torch.save(logs, os.path.join(folder, f"fake{rank}.pt"))
     dist.destroy_process_group()
