@@ -34,6 +34,7 @@ PEAK = "an upper bound: each value freed after its last use; without what kernel
 # fields of a profile
 OF_HOST = frozenset({"pinned", "starts_whole"})
 OF_STATES = frozenset({"policy", "gathered", "reduced", "quantised", "each", "copies"}) | OF_HOST
+OF_OWNERS = "owners send unlike amounts: each row is of the device that sends most in it"
 PEAK_OF_STATES = "resting + gathered or fresh"
 IN_ALL = (Column("what"), Column("size", key=ITSELF))
 
@@ -202,7 +203,9 @@ class Reported:
         )
         rows = tuple(map(self.operation, self.busiest.moved))
         title = f"communication per device and step{self.at(self.busiest)}"
-        return Section(title, columns, rows, self.said.notes_of_moves, "communication.operations")
+        has_owners = any(group.costs.sizes.owners for group in self.busiest.groups)
+        notes = (*self.said.notes_of_moves, *([OF_OWNERS] if has_owners else []))
+        return Section(title, columns, rows, notes, "communication.operations")
 
     def operation(self, moved: Moved) -> Row:
         when = moved.when if moved.to_host else SAYS.get(moved.when, moved.when)

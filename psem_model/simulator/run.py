@@ -172,15 +172,19 @@ class Run:
         return self.network.messages
 
     @property
+    def most_sent(self) -> dict[OpKey, int]:
+        """Elements that an operation sends in a step, on the device that sends most of it."""
+        return {op: int(elements.max()) for op, elements in self.network.sent.items()}
+
+    @property
     def sent_elements(self) -> int:
-        """Elements sent in a step by the device that sends most."""
-        return int(self.network.elements.max())
+        """Elements sent in a step: of each operation on the device that sends most of it."""
+        return sum(self.most_sent.values())
 
     @property
     def sent(self) -> Number:
-        """Bytes sent in a step by the device that sends most."""
-        most: Number = self.network.bytes.max()
-        return int(most) if isinstance(most, np.integer) else most
+        """Bytes sent in a step: of each operation on the device that sends most of it."""
+        return sum(size * self.network.widths[op] for op, size in self.most_sent.items())
 
     @property
     def host_link(self) -> Number:

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from math import prod
 
 import pytest
-from hypothesis import given
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from psem_model.measure.measured import Run
@@ -24,7 +24,7 @@ from psem_model.text.errors import BadInput
 from spec.checking.steps import check_step
 from spec.models.opaque import Opaque
 from spec.models.parts import parts
-from spec.models.profiles import Profile, Units, rows_of
+from spec.models.profiles import TEXTBOOK, Profile, Units, rows_of
 from spec.models.states import POLICIES, State
 from spec.pipelines.pipeline import Order, Pipeline
 from spec.plans.compose import Product, factor
@@ -34,16 +34,20 @@ from tests.support.products import plans
 from tests.support.profiles import profiles
 
 
+def with_owners(plan):
+    """The plan, with owners where there may be, if its profile has them."""
+    try:
+        require_owners(replace(plan, unit=None))
+    except BadInput:
+        return replace(plan, profile=replace(plan.profile, owners=False))
+    return replace(plan, unit=None) if plan.profile.owners else plan
+
+
 @st.composite
 def profiled(draw, *states):
     """Any plan, or of some strategies of states, by any profile; with owners where there may be."""
     plan, profile = draw(plans(states=states) if states else plans()), draw(profiles())
-    found = replace(plan, profile=profile, policy=profile.types(plan.policy))
-    try:
-        require_owners(replace(found, unit=None))
-    except BadInput:
-        return replace(found, profile=replace(profile, owners=False))
-    return replace(found, unit=None) if profile.owners else found
+    return with_owners(replace(plan, profile=profile, policy=profile.types(plan.policy)))
 
 
 WITH_OWNERS = profiled("zero1", "dp", "zero1+all").filter(lambda plan: plan.profile.owners)
@@ -58,6 +62,7 @@ def gathered_ahead(draw):
     return replace(plan, unit=None, profile=replace(plan.profile, **own))
 
 
+SAID = {"name", "title", "differs", "policy"}  # words, and a policy that plans have drawn
 SHAPES = st.lists(
     st.lists(st.lists(st.integers(1, 5), min_size=1, max_size=2).map(tuple), min_size=1, max_size=4),
     max_size=4,
@@ -65,19 +70,27 @@ SHAPES = st.lists(
 
 
 @st.composite
-def opaque(draw):
-    """Of an opaque model, with weights of known shapes or not, in units of a size or of a profile."""
-    given, profile = draw(st.sampled_from([*STRATEGIES]).map(factor)), draw(profiles())
+def opaque(draw, *states):
+    """Of an opaque model, with weights of known shapes or not, in units of a size or of a profile.
+
+    Of any strategy, or of some; with owners where there may be.
+    """
+    given, profile = draw(st.sampled_from(states or [*STRATEGIES]).map(factor)), draw(profiles())
     shapes = draw(SHAPES)
     psi = sum(prod(shape) for of in shapes for shape in of) if shapes else draw(st.integers(1, 60))
     product = Product((given,))
     micro_batches = 1 if given.name == "fused-update" else draw(st.integers(1, 3))
     model, pipe = Opaque(psi, shapes), Pipeline(Order.ONE_F_ONE_B, 1, micro_batches)
     mesh = {axis: draw(st.integers(1, 3)) for axis in product.axes}
-    policy = POLICIES[draw(st.sampled_from([n for n, p in POLICIES.items() if p.master]))]
+    needs_copy = given.name in ("zero-offload", "fused-update")
+    policies = [name for name, policy in POLICIES.items() if policy.master or not needs_copy]
+    policy = POLICIES[draw(st.sampled_from(policies))]
     unit = draw(st.none() | st.integers(1, psi))
     found = Plan(model, product, mesh, pipe=pipe, policy=profile.types(policy), unit=unit)
-    return replace(found, profile=replace(profile, owners=False))
+    return with_owners(replace(found, profile=profile))
+
+
+OPAQUE_WITH_OWNERS = opaque("zero1", "dp").filter(lambda plan: plan.profile.owners)
 
 
 @given(profiled())
@@ -110,11 +123,24 @@ def test_the_simulator_counts_the_bytes_that_are_predicted_of_any_profile_of_an_
 
 
 @examples(25)
-@given(WITH_OWNERS)
+@given(WITH_OWNERS | OPAQUE_WITH_OWNERS)
 def test_the_simulator_deals_whole_weights_to_owners_and_counts_what_is_predicted(plan):
     found = measured(plan, Run())
     assert found.divergence is None
     assert not found.unequal
+
+
+def test_random_profiles_have_every_field_otherwise_than_the_textbook():
+    otherwise = set()
+
+    @settings(max_examples=100, phases=[Phase.generate])
+    @given(profiles())
+    def draw(drawn):
+        names = [field.name for field in fields(Profile)]
+        otherwise.update(name for name in names if getattr(drawn, name) != getattr(TEXTBOOK, name))
+
+    draw()
+    assert otherwise | SAID == {field.name for field in fields(Profile)}
 
 
 def kept(shape, profile):
