@@ -14,6 +14,7 @@ from typing import Any
 from proofs.checking.matching_schedules import accepted_schedules
 from proofs.claim import claim
 from proofs.costs.buffer_lives import lives
+from proofs.costs.units import units_take_turns
 from proofs.tools.encoding import Symbolic, realisable_placements
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.terms import And, If, IntSort, RealSort, RealVal
@@ -182,6 +183,7 @@ def peak_is_resting_plus_largest_transient(k: Kernel) -> tuple[Theorem, ...]:
         _ledger_balances(k.part("ledger")),
         *_largest_are_what_lives(k.part("lives")),
         _named_strategies_hold(k.part("named")),
+        *units_take_turns(k.part("units")),
     )
 
 

@@ -1,0 +1,63 @@
+"""M9: what passes through a device where units differ, and views are there before their turns.
+
+By hand, from what a step does: forward goes from the first unit to the last, backward from the last to
+the first. When a unit has its turn its view is there, and those of the next few; what is held whole is
+there of all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from proofs.tools.encoding import Symbolic
+from proofs.trusted.kernel import Kernel, Theorem
+from proofs.trusted.terms import And, RealVal
+from spec.costs.memory import Sizes, Unit, Vector, peak, transient
+from spec.derivation.derive import derive
+from spec.models.states import BytePolicy
+from spec.plans.placement import BATCH
+from spec.plans.strategies import STRATEGIES
+
+ALIKE = 3  # units of the second kind, one after the other
+N = 4  # devices
+W, G, K = 2, 3, 12  # bytes of a weight, a gradient, an element's optimizer state
+ROW = 7  # elements of a row
+
+
+def units_take_turns(k: Kernel) -> tuple[Theorem, ...]:
+    """The most that passes, and the peak, of a unit of two vectors and several of one."""
+    rows, bias, other = k.reals("rows bias other")
+    slices = own, own_bias, own_other = k.reals("own own_bias own_other")  # rows, padded
+    padded = Symbolic([*zip((rows, bias, other), slices, strict=True)])
+    units = Unit((Vector(rows, ROW), Vector(bias))), Unit((Vector(other),), ALIKE)
+    turns = [ROW * rows + bias, *[other] * ALIKE]
+    cells = [ROW * own + own_bias, *[own_other] * ALIKE]
+    positive = [x > 0 for x in (rows, bias, other, *slices)]
+    policy, found = BytePolicy(W, G, K), []
+    for ahead in range(2):
+        for name, (whole, passing) in _passing(turns, [N * cell for cell in cells], ahead).items():
+            sizes = Sizes(sum(turns), {BATCH: N}, policy, None, padded, (BATCH,), units, ahead)
+            schedule = derive(STRATEGIES[name])
+            most = Symbolic().maximum(RealVal(0), *passing)
+            rests = whole * sum(turns) + (W + G + K - whole) * sum(cells)
+            claim = And(transient(schedule, sizes) == most, peak(schedule, sizes) == rests + most)
+            words = f"{name.replace('-', '_')}_with_{ahead}_views_there_before_their_turns"
+            found.append(k.prove(words, claim, given=positive))
+    return tuple(found)
+
+
+def _passing(turns: Sequence[Any], views: Sequence[Any], ahead: int) -> dict[str, tuple[int, list[Any]]]:
+    """Of some strategies, bytes of an element of what rests whole, and what passes in each turn.
+
+    `turns`: the elements of each unit; `views`: those of its view, which is padded.
+    """
+    numbers = range(len(turns))
+    forward = [W * sum(views[i : i + ahead + 1]) for i in numbers]
+    backward = [W * sum(views[max(i - ahead, 0) : i + 1]) + G * turns[i] for i in numbers]
+    gradients = [G * unit for unit in turns]
+    return {
+        "zero2": (W, gradients),
+        "zero3": (0, [*forward, *backward]),
+        "fsdp-hold": (0, [W * sum(views) + each for each in gradients]),
+    }
