@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from proofs.claim import claim
+from proofs.costs.owners import owners_send_what_rings_do
 from proofs.tools.encoding import ModeSort, Symbolic, over_placements, realisable
 from proofs.trusted.kernel import Kernel, Theorem
 from proofs.trusted.terms import And, RealVal
@@ -68,8 +69,10 @@ def zero_moves_two_or_three_passes(k: Kernel) -> tuple[Theorem, ...]:
 
     With padding, ceil(Psi/N) in place of Psi/N. HSDP sends three passes inside a group of n_s and
     two of what that leaves across n_r groups. No realisable placement sends less than 2(N-1) such
-    shards, whichever modes it has. (Claim X1; ZeRO sections 7.1-7.2)
+    shards, whichever modes it has. Where slices are whole weights, each of an owner, a device sends the
+    chunks that a ring's schedule says, of whatever size. (Claim X1; ZeRO sections 7.1-7.2)
     """
+    owners_send_what_rings_do(k)
     s = Symbols(k)
     exact = k.prove(
         "volumes_are_so_many_passes",

@@ -12,7 +12,14 @@ from dataclasses import replace
 from typing import Any
 
 from proofs.claim import claim
+from proofs.costs.own_parts import own_parts_are_all, own_parts_of_layers_are_all
 from proofs.costs.reciprocals import divisor
+from proofs.costs.weights import (
+    experts_weights_are_counted,
+    largest_are_found,
+    model_has_weights,
+    tied_words_are_counted_once,
+)
 from proofs.language.programs import GPT, LLAMA
 from proofs.trusted.kernel import Bool, Kernel, Theorem
 from proofs.trusted.terms import RealVal
@@ -256,7 +263,12 @@ def layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
             (4 * sbh + 4 * words + 4 * tokens) / n,
         ),
     }
-    return x.keeps(rows)
+    tied_words_are_counted_once(k)
+    largest_are_found(k)
+    own_parts_are_all(k)
+    own_parts_of_layers_are_all(k)
+    ends = (2 * GPT.vocabulary + GPT.positions + 2) * x.h
+    return *x.keeps(rows), model_has_weights(k, x.shape, 12 * x.h * x.h + 13 * x.h, ends)
 
 
 @claim("A2")
@@ -287,7 +299,9 @@ def gated_layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
         "tp_sp_attention_again": (x.program("tp+sp", PAIRS), (8 * bsh + inner) / n),
         "tp_sp_all_again": (x.program("tp+sp", EVERYTHING), 2 * bsh / n),
     }
-    return x.keeps(rows)
+    heads = 2 * x.h * x.d * (x.a + x.kv)
+    weights_of_layer, ends = heads + 3 * x.h * x.f + 2 * x.h, (2 * LLAMA.vocabulary + 1) * x.h
+    return *x.keeps(rows), model_has_weights(k, x.shape, weights_of_layer, ends)
 
 
 @claim("A3")
@@ -316,4 +330,5 @@ def expert_layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
         "tp": (x.program("tp"), whole + (inner + shares) / n),
         "tp_sp": (x.program("tp+sp"), (whole + inner + shares) / n),
     }
+    experts_weights_are_counted(k)
     return x.keeps(rows)

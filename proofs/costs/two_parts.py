@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from proofs.claim import claim
 from proofs.costs.model_costs import Symbols
+from proofs.costs.value_lives import value_lives
 from proofs.language.programs import GPT, LLAMA
-from proofs.trusted.kernel import Kernel, Theorem
+from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from spec.checking.programs import check_program
+from spec.costs.lifetimes import live
 from spec.costs.model_costs import waiting_bytes
+from spec.derivation.distribute import EVERYTHING, NOTHING, PAIRS, distribute
 from spec.derivation.two_parts import in_two_parts
+from spec.language.programs import Program
+from spec.models.parts import layer
 from spec.plans.model_strategies import MODEL_AXES
+
+MESHES = ((), ("tp+sp",), ("cp",), ("cp", "tp+sp"))
 
 
 @claim("A6")
@@ -42,4 +51,13 @@ def layers_hold_these_values_for_gradients_that_wait(k: Kernel) -> tuple[Theorem
         found.append(symbols.k.prove(name, held == size))
     for axis in MODEL_AXES:
         check_program(in_two_parts(gpt.program(axis)))
+    for model, names, again in product((GPT, LLAMA), MESHES, (NOTHING, PAIRS, EVERYTHING)):
+        _require_lives(k, distribute(layer(model), tuple(MODEL_AXES[name] for name in names), again))
     return tuple(found)
+
+
+def _require_lives(k: Kernel, program: Program) -> None:
+    """Raise KernelError unless what is there while lines run is what they still use, turn by turn."""
+    for each in (program, in_two_parts(program)):
+        if live(each) != value_lives(each):
+            raise KernelError(f"{k.claim}: other values live on {[axis.name for axis in each.axes]}")

@@ -1,0 +1,118 @@
+"""X1: what owners of whole weights send, turn by turn, as the rings of C1 and C2 do it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import product
+
+from proofs.trusted.kernel import Kernel, KernelError
+from spec.costs.communication import moves
+from spec.costs.memory import Sizes, Unit, Vector
+from spec.costs.owners import Owners
+from spec.derivation.derive import derive
+from spec.devices.collectives import all_gather_sends, reduce_scatter_sends, ring_steps
+from spec.devices.mesh import Axes, Device
+from spec.models.states import BytePolicy, State
+from spec.numbers.arithmetic import EXACT, ceil_div
+from spec.plans.placement import BATCH
+from spec.plans.strategies import STRATEGIES
+
+Sends = Callable[[int, int], int]  # the chunk that a device of a ring sends in a step
+# powers of ten, so that a sum shows which are added up
+WEIGHTS = ((1, 10), (), (10**2,), (10**3, 10**4), (10**5,), (10**6,))
+MESHES = ({"a": 6}, {"a": 2, "b": 3})
+
+
+def owners_send_what_rings_do(k: Kernel) -> None:
+    """Raise KernelError where a device has, or sends, anything else; at most what some device does."""
+    for mesh, fills in product(MESHES, (0, 1)):
+        places = [dict(zip(mesh, at, strict=True)) for at in product(*map(range, mesh.values()))]
+        of_each = [Owners(mesh, WEIGHTS, bool(fills), place) for place in places]
+        any_one, expected = Owners(mesh, WEIGHTS, bool(fills)), _Expected(places)
+        for axes, within in _groups(tuple(mesh)):
+            for found in (
+                ([each.held(axes) for each in of_each], expected.held(axes), any_one.held(axes)),
+                (
+                    [each.scattered(axes, within) for each in of_each],
+                    expected.sent(axes, within, reduce_scatter_sends),
+                    any_one.scattered(axes, within),
+                ),
+                (
+                    [each.gathered(axes, within) for each in of_each],
+                    expected.sent(axes, within, all_gather_sends, fills),
+                    any_one.gathered(axes, within),
+                ),
+                (
+                    [each.summed(2, axes) for each in of_each],
+                    expected.summed(axes),
+                    any_one.summed(2, axes),
+                ),
+            ):
+                _require(k, *found)
+        _require(k, [each.count for each in of_each], [*map(len, WEIGHTS)])
+        _require(k, [any_one.count], [len(max(WEIGHTS, key=sum))])
+    _require_named(k)
+
+
+class _Expected:
+    """Of each place, by a ring's schedule, or by who is where."""
+
+    def __init__(self, places: list[dict[str, int]]) -> None:
+        self.places = places
+
+    def sent(self, axes: Axes, within: Axes, sends: Sends, least: int = 0) -> list[int]:
+        """Elements of the chunks that a device of a group sends; `least`: each has at least so many."""
+        found = []
+        for place in self.places:
+            group = [at for at in self.places if all(at[a] == place[a] for a in at if a not in axes)]
+            chunks = [max(least, sum(self.owned(at, axes + within))) for at in group]
+            here, n = group.index(place), len(group)
+            found.append(sum(chunks[sends(here, step) % n] for step in range(ring_steps(n))))
+        return found
+
+    def held(self, axes: Axes) -> list[int]:
+        return [sum(self.owned(place, axes)) for place in self.places]
+
+    def summed(self, axes: Axes) -> list[int]:
+        """Each weight is summed over two devices, each of which has half of it, rounded up."""
+        return [sum(2 * ceil_div(size, 2) for size in self.owned(place, axes)) for place in self.places]
+
+    def owned(self, at: Device, axes: Axes) -> list[int]:
+        """Weights of all who are where a device is, along some axes."""
+        owners = zip(self.places, WEIGHTS, strict=True)
+        return [size for own, of in owners if all(own[a] == at[a] for a in axes) for size in of]
+
+
+def _groups(every: Axes) -> Iterator[tuple[Axes, Axes]]:
+    """Along which axes, within slices along which."""
+    for axis in every:
+        yield (axis,), tuple(other for other in every if other != axis)
+        yield (axis,), ()
+    yield every, ()
+
+
+def _require(k: Kernel, has: list[int], expected: list[int], most: int | None = None) -> None:
+    if has != expected or most not in (None, max(expected)):
+        raise KernelError(f"{k.claim}: owners have {has}, at most {most}; expected {expected}")
+
+
+def _require_named(k: Kernel) -> None:
+    """Updated weights come from their owners, each by a broadcast; what is read is gathered."""
+    whole, owners = sum(map(sum, WEIGHTS)), Owners({BATCH: len(WEIGHTS)}, WEIGHTS)
+    largest = max(map(sum, WEIGHTS))
+    first = whole - min(map(sum, WEIGHTS))  # all but what the device next to who has least has
+    scatter, gather = ("reduce_scatter", first), ("all_gather", first)
+    expected = {
+        "zero1": [scatter, ("broadcast", first)],
+        "zero2": [scatter, ("broadcast", first)],
+        "zero3": [gather, gather, scatter],
+    }
+    units = tuple(Unit((Vector(size, 1, owner),)) for owner, of in enumerate(WEIGHTS) for size in of)
+    for name, moved in expected.items():
+        sizes = Sizes(whole, owners.mesh, BytePolicy(2, 2, 12), None, EXACT, (BATCH,), units)
+        sizes = replace(sizes, owners=owners)
+        found = moves(derive(STRATEGIES[name]), sizes)
+        has = [(move.collective, move.elements) for move in found]
+        if has != moved or sizes.at_rest(State.OPTIMIZER, (BATCH,)) != largest:
+            raise KernelError(f"{k.claim}: owners in {name} send {has}, not {moved}")
