@@ -215,7 +215,7 @@ BLOCK = option(
 RECOMPUTE = option(
     STEP,
     "--recompute",
-    type=Word("what", "psem_model.predict.cuts:RECOMPUTE", only=True),
+    type=Word("what", "psem_model.predict.model_plans:RECOMPUTE", only=True),
     help="Made again for backward: none (the default), attention (or selective), all (or full), sliced "
     "(all, from what is kept in slices).",
 )
@@ -271,7 +271,7 @@ MODEL = (
         "--order",
         type=Word(
             "order",
-            "psem_model.predict.cuts:ORDERS",
+            "psem_model.predict.model_plans:ORDERS",
             only=True,
             instead={
                 "dualpipe": 'dualpipev, and for 8 stages "dp(2) * pp(4)": that is DualPipe, but for a '

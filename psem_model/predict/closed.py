@@ -8,7 +8,7 @@ from typing import Any
 
 import sympy
 
-from psem_model.predict.cuts import uneven
+from psem_model.predict.model_plans import uneven
 from psem_model.predict.parts import PHASES
 from psem_model.predict.plan import Plan
 from psem_model.predict.states import Prediction, predict_schedule

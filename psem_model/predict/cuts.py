@@ -1,114 +1,27 @@
-"""A model on the axes of a mesh, from what was typed: what is cut is there, and cut evenly."""
+"""A model on the axes of a mesh: what is cut is there, and cut evenly."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
-from itertools import zip_longest
-from typing import Any
 
-from psem_model.predict.asked import OF_PIPELINES, Asked
-from psem_model.predict.plan import Plan
-from psem_model.reading import words
-from psem_model.reading.meshes import mesh_of, required
 from psem_model.reading.products import Expression
-from psem_model.reading.shapes import stored_type, transformer
-from psem_model.text.errors import BadInput, quoted
 from psem_model.text.figures import counted
-from spec.checking.programs import types_of
-from spec.costs.model_costs import parameters
-from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
-from spec.devices.layouts import LayoutError
 from spec.devices.mesh import group_size
-from spec.language.schedule import Kind, Schedule
 from spec.language.steps import Step
-from spec.meaning.terms import Terms
-from spec.models.opaque import Opaque
-from spec.models.parts import parts
-from spec.models.profiles import TEXTBOOK, Profile
-from spec.models.states import State
 from spec.models.transformer import Transformer
-from spec.numbers.arithmetic import Number, quotient
-from spec.pipelines.pipeline import Order, Pipeline, least_micro_batches
-from spec.plans.compose import Product, with_copies
+from spec.numbers.arithmetic import Number
+from spec.plans.compose import with_copies
 from spec.plans.model_strategies import EXPERTS, HEADS_OF_A_GROUP, INSIDE_MLPS, KV_HEADS, copies_within
 
-RECOMPUTE = {again: again for again in (NOTHING, PAIRS, EVERYTHING, FROM_SLICES)}
-RECOMPUTE |= {"selective": PAIRS, "full": EVERYTHING}  # as Megatron-LM calls them
-ORDERS = tuple(kind.value for kind in Order)
-MOST_CHUNKS = 100_000  # that can be told apart in good time
-
-
-def held(product: Product, is_held: bool) -> Product:
-    """The product, with what is gathered in forward kept for backward, or gathered again."""
-    return Product(
-        tuple(
-            replace(factor, cuts=factor.cuts and replace(factor.cuts, held=is_held))
-            for factor in product.factors
-        )
-    )
-
-
-def plan(found: Expression, asked: Asked) -> Plan:
-    """A model on the axes of a product of strategies. Raises BadInput."""
-    asked.refuse(["psi", "mlp"], f"with {quoted(found.text)}", "the model's shape in its place")
-    if asked.divisible:
-        raise BadInput(
-            f"--divisible: given with {quoted(found.text)} and a model; expected it with --psi"
-        )
-    sizes, given = mesh_of(found, asked.devices), asked.shape
-    model = transformer(given)
-    found, sizes = copied(found, sizes, model)
-    micro_batches = asked.count_of_steps("micro-batches")
-    pipe = Pipeline(Order.ONE_F_ONE_B, 1, micro_batches)
-    if found.product.pipe:
-        stages = sizes[found.product.pipe]
-        pipe = _pipeline(found, model, stages, micro_batches, given)
-    if pipe.in_two_parts and asked.model.get("offload_activations"):
-        raise BadInput(
-            f"--offload-activations: given with --order {pipe.kind.value}; expected an order with "
-            "backward in one part, such as 1f1b"
-        )
-    planned = _planned(
-        asked,
-        model,
-        held(found.product, asked.hold),
-        sizes,
-        pipe,
-        again=RECOMPUTE[given.get("recompute") or NOTHING],
-        offload=bool(asked.model.get("offload_activations")),
-        text=found.text,
-        profile=asked.realises,
-    )
-    _require_in_memory(planned)
-    require_owners(planned)
-    require_experts(found, model.experts)
-    uneven = INSIDE_MLPS if planned.profile.uneven else ()
-    require_even(found, sizes, planned.indices, planned.again == FROM_SLICES, uneven)
-    require_placed(found, planned.step)
-    return planned
-
-
-def _planned(
-    asked: Asked,
-    model: Transformer,
-    product: Product,
-    sizes: Mapping[str, int],
-    pipe: Pipeline,
-    **more: Any,
-) -> Plan:
-    """A model whose samples are given, with no more places and chunks than can be."""
-    samples, tokens, policy = asked.samples(), asked.tokens(), asked.bytes
-    unit = asked.unit_of(sum(parameters(model).values()))
-    more |= {"unit": unit, "stored": stored_type(asked.shape)}
-    planned = Plan(model, product, sizes, samples, tokens, pipe, policy, **more)
-    require_places(planned)
-    if pipe.virtual_stages > MOST_CHUNKS:
-        raise BadInput(
-            f"--devices, --chunks: given {counted(pipe.stages, 'stage')} of "
-            f"{counted(pipe.chunks, 'chunk')}; expected at most {MOST_CHUNKS:,} chunks in all"
-        )
-    return planned
+NAMES = {
+    "g": "the key-value heads",
+    "f": "the features inside the MLP",
+    "i": "the features inside the MLP of layers without experts",
+    "t": "the features inside the MLP that all tokens share",
+    "s": "the tokens of a sample",
+    "e": "the experts",
+}
 
 
 def copied(
@@ -127,82 +40,6 @@ def copied(
     return replace(found, product=product, starts=tuple(begins), places=places), sizes
 
 
-def _require_in_memory(planned: Plan) -> None:
-    """What devices send is in their memory, and not inside a kernel."""
-    try:
-        _ = planned.step
-    except LayoutError as error:
-        given = quoted(planned.profile.name)
-        raise BadInput(f"--profile: given {given}: {error}; expected values that are not") from None
-
-
-def require_owners(planned: Plan) -> None:
-    """Where each weight has one owner, weights are known, and are updated there, and rest whole."""
-    if not planned.profile.owners:
-        return
-    schedules = [group.schedule for group in planned.step.groups]
-    expected = ""
-    if not all(map(_by_owners, schedules)):
-        expected = "a strategy that cuts the optimizer state alone, such as zero1"
-    elif planned.unit is not None:
-        expected = "no --unit, as whole weights are sent"
-    elif isinstance(planned.model, Opaque) and not planned.model.shapes:
-        expected = "a model's shape and --sequence"
-    if expected:
-        given = f"given {quoted(planned.profile.name)}, where each weight has one owner"
-        raise BadInput(f"--profile: {given}; expected {expected}")
-
-
-def _by_owners(schedule: Schedule) -> bool:
-    """Whether a step's slices are those that are updated, and rest of the optimizer state alone."""
-    updates = (op.within for op in schedule.ops if op.kind is Kind.UPDATE)
-    whole = (State.PARAMETERS, State.GRADIENTS)
-    is_whole = not any(schedule.rest(state).sharded for state in whole)
-    slices = {*schedule.rest(State.OPTIMIZER).sharded}
-    return is_whole and all({*within} == slices == {*schedule.cut} for within in updates)
-
-
-def of_step(
-    asked: Asked, path: str, axes: tuple[str, ...], step: Step, profile: Profile = TEXTBOOK
-) -> Plan:
-    """A model's step of a file, for a model that has such parts. Raises BadInput."""
-    sizes = words.mesh(required(asked.devices), axes)
-    model = transformer(asked.shape)
-    asked.refuse(["psi", "mlp", "recompute", "hold"], "with a model's step", "its shape alone")
-    has = [(program.part.name, *map(str, program.part.weights)) for program in step.programs]
-    needs = [(part.name, *map(str, part.weights)) for part in parts(model)]
-    for one, other in zip_longest(has, needs, fillvalue=()):
-        if sorted(one) != sorted(other):
-            wrong = sorted({*one} ^ {*other})[0]
-            raise BadInput(
-                f"{quoted(path)}: given a model that {'has' if wrong in one else 'lacks'} {wrong}; "
-                "expected the parts and weights of the shape (see --vocabulary); nearest: psem derive "
-                "again, with the --block or --experts of the model"
-            )
-    try:
-        typed = [replace(p, lies={**p.lies, **types_of(p, Terms()).lies}) for p in step.programs]
-    except LayoutError as error:
-        raise BadInput(
-            f"{quoted(path)}: {error}; expected a step that can be run: psem check"
-        ) from None
-    kind, stages = Order.ONE_F_ONE_B, sizes[step.stages] if step.stages else 1
-    pipe = Pipeline(kind, stages, asked.count_of_steps("micro-batches"))
-    written = replace(step, programs=tuple(typed))
-    planned = _planned(
-        asked, model, Product(()), sizes, pipe, text=path, written=written, profile=profile
-    )
-    placed = [lies for p in typed for lies in p.lies.values()]
-    cut = {(lie.index, axis) for lies in placed for axis, lie in lies.items() if axis in sizes}
-    for index in dict.fromkeys(index for index, _ in cut if index in NAMES):
-        devices = group_size(sizes, {axis for of, axis in cut if of == index})
-        if planned.indices[index] % devices:
-            raise BadInput(
-                f"--devices: given {devices} along what cuts {NAMES[index]}; expected a divisor of "
-                f"{planned.indices[index]:,}"
-            )
-    return planned
-
-
 def require_placed(found: Expression, step: Step) -> None:
     """Raise BadInput for a strategy of states along an axis that no gradient is summed over."""
     summed = {axis for group in step.groups for axis in group.schedule.axes}
@@ -211,96 +48,6 @@ def require_placed(found: Expression, step: Step) -> None:
             raise found.wrong_factor(
                 number, f"an axis that some gradient is summed over, not {factor.axes[0]}"
             )
-
-
-def require_effect(asked: Asked, plans: Sequence[Plan]) -> None:
-    """Raise BadInput for an option that was typed and changes nothing in any of the plans."""
-    if not any(plan.product.pipe for plan in plans):
-        asked.refuse(OF_PIPELINES, "without pp", "a pipeline, as in tp(8) * pp(4)")
-    if asked.hold and not any(map(_keeps_gathered, plans)):
-        asked.refuse(["hold"], "where backward gathers nothing again", "a strategy such as tp+sp")
-    if asked.unit and not any(g.costs.schedule.axes for p in plans for g in p.stage(0).groups):
-        expected = "a product with dp, zero1 or the like"
-        asked.refuse(["unit"], "where no weight or gradient is sent", expected)
-
-
-def _keeps_gathered(plan: Plan) -> bool:
-    """Whether it keeps for backward what would be gathered again."""
-    again = replace(plan, product=held(plan.product, False)).costs
-    return any(costs.program.kept != again[name].program.kept for name, costs in plan.costs.items())
-
-
-def _pipeline(
-    found: Expression,
-    model: Transformer,
-    stages: int,
-    micro_batches: int,
-    given: Mapping[str, str | None],
-) -> Pipeline:
-    order, chunks = given.get("order"), given.get("chunks")
-    v = 1 if chunks is None else words.count("--chunks", chunks, "chunks of layers in a stage")
-    if order == Order.DUALPIPE_V.value:
-        if chunks is not None and v != 2:
-            raise BadInput(f"--chunks: given {v} with --order {order}; expected 2")
-        v = 2
-    usual = Order.INTERLEAVED if v > 1 else Order.ONE_F_ONE_B
-    kind = Order(order or usual)
-    if v > 1 and kind not in (Order.INTERLEAVED, Order.DUALPIPE_V):
-        raise BadInput(f"--order: given {quoted(order)} with --chunks {v}; expected interleaved")
-    if kind is Order.INTERLEAVED and chunks is None:
-        raise BadInput("--order: given interleaved alone; expected --chunks too, of 2 or more")
-    if kind is Order.INTERLEAVED and micro_batches % stages:
-        raise BadInput(
-            f"--accumulate: given {micro_batches}; expected a multiple of the {stages} stages of "
-            f"{quoted(found.text)}, as interleaved stages need"
-        )
-    if micro_batches < (least := least_micro_batches(Pipeline(kind, stages, micro_batches, v))):
-        raise BadInput(
-            f"--accumulate: given {micro_batches}; expected at least {least:,} micro-batches, as "
-            f"{kind.value} needs on {stages} stages"
-        )
-    listed = given.get("stage_layers")
-    if listed is not None:
-        layers = _stage_layers(listed, model, stages * v)
-        return Pipeline(kind, stages, micro_batches, v, layers=layers)
-    require_layers(found, model, stages, v)
-    return Pipeline(kind, stages, micro_batches, v)
-
-
-def _stage_layers(given: str, model: Transformer, virtual_stages: int) -> tuple[int, ...]:
-    """Layers of each stage, chunk by chunk; the first may have words alone, and so may the last."""
-    expected = f"{counted(virtual_stages, 'number')} that make {model.layers:,} layers in all"
-    try:
-        found = tuple(map(int, given.split(",")))
-    except ValueError:
-        found = ()
-    ends = {0, virtual_stages - 1} if model.vocabulary else set[int]()
-    least = [0 if number in ends else 1 for number in range(virtual_stages)]
-    if len(found) != virtual_stages or sum(found) != model.layers:
-        raise BadInput(f"--stage-layers: given {quoted(given)}; expected {expected}")
-    if any(count < low for count, low in zip(found, least, strict=True)):
-        raise BadInput(f"--stage-layers: given {quoted(given)}; expected a layer on each stage between")
-    return found
-
-
-NAMES = {
-    "g": "the key-value heads",
-    "f": "the features inside the MLP",
-    "i": "the features inside the MLP of layers without experts",
-    "t": "the features inside the MLP that all tokens share",
-    "s": "the tokens of a sample",
-    "e": "the experts",
-}
-
-
-def require_places(found: Plan) -> None:
-    """A model that learns places has no more of them."""
-    places = found.transformer.positions
-    if 0 < places < found.sequence:
-        raise BadInput(
-            f"--sequence: given {found.sequence:,}; expected at most {places:,}, the places that the "
-            "model learns"
-        )
 
 
 def require_experts(found: Expression, experts: Number, expected: str = "a model with experts") -> None:
@@ -363,14 +110,3 @@ def require_cut(found: Expression, sizes: Mapping[str, int], model: Transformer)
     require_even(found, sizes, weights)
     if found.product.pipe:
         require_layers(found, model, sizes[found.product.pipe])
-
-
-def evened(plan: Plan, index: str) -> Number:
-    """How many values of an index there would be, were there on each device as many as on the first."""
-    devices = group_size(plan.mesh, [axis.name for axis in plan.axes if index in axis.weights])
-    return devices * quotient(plan.indices.get(index, 0), devices)
-
-
-def uneven(plan: Plan) -> tuple[str, ...]:
-    """The indices of features inside MLPs of which not all devices have as many."""
-    return tuple(index for index in INSIDE_MLPS if evened(plan, index) != plan.indices.get(index, 0))

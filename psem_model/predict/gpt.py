@@ -9,7 +9,7 @@ from typing import Any
 import sympy
 
 from psem_model.predict.closed import Closed, axis_symbol, symbolic
-from psem_model.predict.cuts import held as as_held
+from psem_model.predict.model_plans import held as as_held
 from psem_model.predict.plan import Plan
 from psem_model.reading.products import parse
 from psem_model.reading.shapes import transformer

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from psem_model.predict.asked import Asked
-from psem_model.predict.cuts import RECOMPUTE, held, require_experts
+from psem_model.predict.cuts import require_experts
+from psem_model.predict.model_plans import RECOMPUTE, held
 from psem_model.predict.read import placed_as
 from psem_model.reading import schedules
 from psem_model.reading.products import Expression, parse

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from psem_model.predict import cuts
+from psem_model.predict import model_plans
 from psem_model.predict.asked import OF_MODELS, STEP, Asked
 from psem_model.predict.plan import Plan
 from psem_model.reading import placements, words
@@ -54,8 +54,8 @@ def read(asked: Asked, global_batch: str | None = None) -> Plan:
         asked = replace(asked, hold=False)  # the placement says it
     elif found is None or asked.placement is not None or (found.is_of_states and not asked.has_samples):
         return _of_states(asked, found)
-    plan = cuts.plan(found, asked)
-    cuts.require_effect(asked, [plan])
+    plan = model_plans.plan(found, asked)
+    model_plans.require_effect(asked, [plan])
     return plan
 
 
@@ -115,14 +115,14 @@ def read_several(
     sized = [(e, mesh_of(e, of)) for e, of in zip(found, devices, strict=True) if e is not None]
     require_different([replace(expression, sizes=mesh) for expression, mesh in sized])
     if of_model and expressions:
-        cuts.require_effect(asked, [plan for plan in plans if plan.written is None])
+        model_plans.require_effect(asked, [plan for plan in plans if plan.written is None])
     return plans
 
 
 def _one_of_several(asked: Asked, found: Expression | None, of_model: bool) -> Plan:
     if found is None:
         return _of_schedule(asked, str(asked.schedule))
-    return cuts.plan(found, asked) if of_model else _of_states(asked, found)
+    return model_plans.plan(found, asked) if of_model else _of_states(asked, found)
 
 
 def _micro_steps(
@@ -186,13 +186,13 @@ def _of_schedule(asked: Asked, path: str) -> Plan:
             expected = f"{TEXTBOOK.name}: the file says what is computed"
             asked.refuse(["profile"], "with a model's step", expected)
         asked = replace(asked, profile=TEXTBOOK.name)
-        return cuts.of_step(asked, path, axes, step)
+        return model_plans.of_step(asked, path, axes, step)
     if asked.has_samples and asked.psi is None:
         profile, width = asked.realises, asked.bytes.computed
         of = [realised(part, profile, width) for part in parts(transformer(asked.shape))]
         (group,) = step.groups
         step = step_of(group.schedule, of, profile.again)
-        return cuts.of_step(asked, path, axes, step, profile)
+        return model_plans.of_step(asked, path, axes, step, profile)
     mesh = words.mesh(required(asked.devices), axes)
     return _sized(asked, path, Product(()), mesh, step)
 
@@ -216,7 +216,7 @@ def _sized(
         perceptron=perceptron,
         profile=asked.realises,
     )
-    cuts.require_owners(found)
+    model_plans.require_owners(found)
     return found
 
 

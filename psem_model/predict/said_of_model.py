@@ -15,7 +15,7 @@ from psem_model.predict.closed import (
     shortest,
     written,
 )
-from psem_model.predict.cuts import evened, uneven
+from psem_model.predict.model_plans import evened, uneven
 from psem_model.predict.parts import BACKWARD, FORWARD, PHASES, PartCosts, choices
 from psem_model.predict.plan import Plan
 from psem_model.predict.said import SAYS, Said, made_again, mesh_said, one, shape_said

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from psem_model.check.files import check_file
 from psem_model.check.placements import NotRealisable, refused
 from psem_model.check.products import CheckedStep, check_product, checked_step
 from psem_model.check.schedules import Checked, check_schedule
 from psem_model.predict.asked import Asked
 from psem_model.predict.cuts import copied, require_cut, require_experts, require_placed
-from psem_model.predict.plan import Plan
 from psem_model.reading import words
 from psem_model.reading.meshes import mesh_of
 from psem_model.reading.products import Expression, is_file, parse
@@ -19,6 +18,9 @@ from psem_model.text.errors import BadInput
 from spec.checking.verdict import Verdict
 from spec.language.schedule import MICRO_STEPS, Schedule
 from spec.models.states import BytePolicy
+
+if TYPE_CHECKING:
+    from psem_model.predict.plan import Plan
 
 MANY_STEPS = 100  # above, a step that is written is checked for any number of micro-steps
 
@@ -60,6 +62,8 @@ def verdict(
     kind = None if policy is None else words.policy(policy)
     if not is_file(file):
         return _check_strategy(asked, file, steps, kind)
+    from psem_model.check.files import check_file
+
     asked.refuse(shape, "with a file", "it with a strategy, such as tp(8)")
     of_axes = None if devices is None else lambda axes: words.mesh(devices, axes)
     return check_file(file, of_axes, steps, kind)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -71,6 +70,8 @@ def writing(path: Path) -> Iterator[None]:
 
 def require_writable(folder: Path, *files: str) -> None:
     """Raise BadInput now, rather than after the work, if files in a folder cannot be written."""
+    import tempfile  # not at start-up: it imports ways to compress
+
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):

@@ -14,7 +14,7 @@ from psem_model.measure.measured import Run
 from psem_model.measure.simulated import measured
 from psem_model.predict.activations import numbers_of
 from psem_model.predict.asked import Asked
-from psem_model.predict.cuts import require_owners
+from psem_model.predict.model_plans import require_owners
 from psem_model.predict.plan import Plan
 from psem_model.predict.read import read
 from psem_model.predict.report import predicted
