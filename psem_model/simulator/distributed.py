@@ -6,7 +6,7 @@ another what layers hand on, and its cotangent.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -17,6 +17,7 @@ from psem_model.simulator.functions import Functions
 from psem_model.simulator.lines import Devices
 from psem_model.simulator.network import Network, point_to_point
 from psem_model.simulator.norms import Ends
+from psem_model.simulator.operations import Executor
 from psem_model.simulator.placed import Placed, Placing
 from psem_model.simulator.placeholders import Placeholders
 from psem_model.simulator.rests import PADDED, Rests
@@ -72,7 +73,7 @@ class DistributedTransformer(Trial):
         samples: Kept = NOT_KEPT,
         rests: Rests = PADDED,
     ) -> None:
-        super().__init__(numbers)
+        super().__init__(numbers, rests)
         self.pipe = pipe
         self.route = _route(pipe)
         grid = Grid(programs, mesh, model.sizes(micro_batch, sequence), orders)
@@ -85,7 +86,6 @@ class DistributedTransformer(Trial):
             stage.samples = samples
             stage.placeholders = Placeholders() if rests.placeholders else None
         weights = [stage.start() for stage in self.stages]
-        self.rests = rests
         self.placed = [self._placed(placing, weights, mesh, policy) for placing in placings]
         self.ends = Ends(self.placed, (axis, pipe.stages), mesh, numbers)
         clips = any(placed.placing.schedule.training.clip for placed in self.placed)
@@ -132,6 +132,14 @@ class DistributedTransformer(Trial):
         return Placed(placing, weights[placing.stages[0]], mesh, *sizes, self.rests)
 
     # ------------------------------------------------------------------------ a step
+    def executors(self) -> Sequence[Executor]:
+        return [placed.run for placed in self.placed]
+
+    def links(self) -> Iterable[Network]:
+        """Between stages, within each, and of norms."""
+        of_stages = (stage.devices.network for stage in self.stages)
+        return (self.boundary, *of_stages, *self.ends.networks)
+
     def work(self) -> Iterator[Work]:
         """One step.
 
@@ -139,16 +147,8 @@ class DistributedTransformer(Trial):
         all of them: they sum over stages, too. Raises ValueError where every stage that has work left
         waits for another.
         """
-        of_stages = (stage.devices.network for stage in self.stages)
-        for network in (self.boundary, *of_stages, *(placed.run.network for placed in self.placed)):
-            network.clear()
-        waits = [placed.run.store for placed in self.placed] if self.rests.waits_whole else []
-        for store in waits:
-            store.take_whole()
         yield from self._forward_and_backward()
         self.ends.finish(self.steps)
-        for store in waits:
-            store.leave_slices()
 
     def _forward_and_backward(self) -> Iterator[Work]:
         """Forward and backward of all micro-batches."""

@@ -51,7 +51,6 @@ class Ends:
 
     def _run(self, group: list[Placed], network: Network, step: int) -> Iterator[Array]:
         """What one group does. Yields its norm where all are added up: then it is their sum."""
-        network.clear()
         norm: Array | None = None
         for of_norm, some in groupby(group[0].halves.finish, lambda each: each[1].of_a_number):
             if not of_norm:

@@ -9,11 +9,11 @@ import numpy as np
 
 from psem_model.simulator import network as ring
 from psem_model.simulator.arithmetic import Array, Number
-from psem_model.simulator.layout import Group, Layout, Slice, meet
+from psem_model.simulator.layout import Group, Slice, layout_of, meet
 from psem_model.simulator.models import STATISTICS, Backward, Data, Model
 from psem_model.simulator.network import Network
 from psem_model.simulator.passes import Pass, Turn
-from psem_model.simulator.rests import PADDED, Rests
+from psem_model.simulator.rests import PADDED, Cut, Rests
 from psem_model.simulator.store import ALL, RECORDS, Block, Piece, Store
 from spec.language.schedule import (
     GRADIENTS,
@@ -51,16 +51,19 @@ class Executor:
         self,
         schedule: Schedule,
         micro_steps: int,
-        layouts: Sequence[Layout],
+        cuts: Sequence[Cut],
         model: Model,
         data: Data,
         policy: BytePolicy,
         rests: Rests = PADDED,
     ) -> None:
         self.schedule, self.micro_steps = schedule, micro_steps
-        self.layouts, self.model, self.data = layouts, model, data
+        self.model, self.data = model, data
         self.arithmetic, self.cluster = data.arithmetic, data.cluster
-        self.store = Store(schedule, layouts, data.unknown, policy)
+        self.layouts = [
+            layout_of(data.cluster, schedule.cut, *unit.vectors, owners=unit.owners) for unit in cuts
+        ]
+        self.store = Store(schedule, self.layouts, data.unknown, policy)
         self.network = Network(self.cluster.devices)
         self.activations: dict[int, Activations] = {}
         self.rests = rests

@@ -18,7 +18,7 @@ import numpy as np
 from psem_model.simulator import passes
 from psem_model.simulator.arithmetic import Array, Number
 from psem_model.simulator.functions import Functions
-from psem_model.simulator.layout import cluster_of, layout_of
+from psem_model.simulator.layout import cluster_of
 from psem_model.simulator.models import Backward, Data, Model
 from psem_model.simulator.network import OpKey
 from psem_model.simulator.operations import Executor
@@ -149,15 +149,11 @@ class Placed:
         if sum(unit.length for unit in cuts) != self.elements:
             raise ValueError(f"{placing.weights}: {self.elements} elements, otherwise cut")
         self.cuts = np.cumsum([unit.length for unit in cuts])[:-1]
-        cut_along = placing.schedule.cut
-        layouts = [
-            layout_of(self.cluster, cut_along, *unit.vectors, owners=unit.owners) for unit in cuts
-        ]
         self.given = Given()
         self.run = Executor(
             placing.schedule,
             micro_batches,
-            layouts,
+            cuts,
             self.given,
             Data(0, self.cluster, numbers),
             policy,

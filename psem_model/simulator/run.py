@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, count
 
 import numpy as np
 
 from psem_model.simulator.arithmetic import ARITHMETICS, Arithmetic, Array, Number
-from psem_model.simulator.layout import cluster_of, layout_of
+from psem_model.simulator.layout import cluster_of
 from psem_model.simulator.models import Data, Model, Polynomial
 from psem_model.simulator.network import Network, OpKey
 from psem_model.simulator.operations import Executor
@@ -32,18 +32,34 @@ class Trial(ABC):
 
     single: Single
 
-    def __init__(self, numbers: Arithmetic) -> None:
-        self.numbers, self.steps = numbers, 0
+    def __init__(self, numbers: Arithmetic, rests: Rests) -> None:
+        self.numbers, self.rests, self.steps = numbers, rests, 0
         self.divergence: Divergence | None = None
         self.told: Callable[[], None] = lambda: None
 
     def step(self) -> None:
         """One step of the devices, of which what is sent is counted, and of the single device."""
+        runs = self.executors()
+        for network in (*self.links(), *(run.network for run in runs)):
+            network.clear()
+        waits = [run.store for run in runs] if self.rests.waits_whole else []
+        for store in waits:
+            store.take_whole()
         for _ in self.work():
             self.told()
+        for store in waits:
+            store.leave_slices()
         self.single.step(self.steps)
         self.steps += 1
         self.divergence = self.divergence or first_difference(self.beside(), self.numbers.unequal)
+
+    @abstractmethod
+    def executors(self) -> Sequence[Executor]:
+        """Those of the schedules of all weights."""
+
+    def links(self) -> Iterable[Network]:
+        """The networks over which devices send what is no schedule's."""
+        return ()
 
     @abstractmethod
     def work(self) -> Iterator[object]:
@@ -97,33 +113,26 @@ class Scheduled(Trial):
         begin: Callable[[Array], Array] | None = None,
         rests: Rests = PADDED,
     ) -> None:
-        data, self.passes, self.rests = every[0], passes(schedule, micro_steps), rests
-        super().__init__(data.arithmetic)
+        data, self.passes = every[0], passes(schedule, micro_steps)
+        super().__init__(data.arithmetic, rests)
         lengths = [unit.length for unit in cuts]
         model.start(data, lengths, micro_steps, schedule.training.tied)
-        layouts = [
-            layout_of(data.cluster, schedule.cut, *unit.vectors, owners=unit.owners) for unit in cuts
-        ]
         weights = [data.random("weights", (1, n), u) for u, n in enumerate(lengths)]
         moments = [data.moments(unit, n, policy.k > 0) for unit, n in enumerate(lengths)]
-        of = schedule, micro_steps, layouts, model
+        of = schedule, micro_steps, cuts, model
         self.runs = [Executor(*of, each, policy, rests) for each in every]
         for run in self.runs:
             run.store.start(weights if begin is None else [begin(row) for row in weights], moments)
         self.single = SingleOpaque(schedule.training, model, data, weights, moments, micro_steps)
 
+    def executors(self) -> Sequence[Executor]:
+        return self.runs
+
     def work(self) -> Iterator[object]:
-        waits = [run.store for run in self.runs] if self.rests.waits_whole else []
-        for run in self.runs:
-            run.network.clear()
-        for store in waits:
-            store.take_whole()
         for work in self.passes:
             for _ in zip(*(run.one_by_one(work, self.steps) for run in self.runs), strict=True):
                 redraw(self.runs)
             yield work
-        for store in waits:
-            store.leave_slices()
 
     def beside(self) -> Iterator[Copies]:
         for run in self.runs:
