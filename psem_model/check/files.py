@@ -8,10 +8,9 @@ from dataclasses import replace
 from psem_model.check.blame import Look, accepted, blamed, trace
 from psem_model.check.continuations import missing, spoiling
 from psem_model.check.edits import Edit, How, Spot
-from psem_model.check.products import CheckedStep, checked_step
 from psem_model.check.schedules import (
     Case,
-    Checked,
+    CheckedGroup,
     Line,
     Mesh,
     check_schedule,
@@ -19,6 +18,7 @@ from psem_model.check.schedules import (
     line_in,
     sizes_given,
 )
+from psem_model.check.steps import Checked, checked_step
 from psem_model.reading.schedule_keys import PARTS
 from psem_model.reading.schedules import entry, keys, opened, text_of
 from psem_model.reading.step_reader import read_step
@@ -41,7 +41,7 @@ def check_file(
     devices: Callable[[Sequence[str]], Mesh] | None,
     micro_steps: int | None,
     policy: BytePolicy | None,
-) -> CheckedStep:
+) -> Checked:
     """Check the step in a file: a schedule, or a model's.
 
     `devices` gives the sizes for its axes; without, and without micro-steps, every number of them is
@@ -55,9 +55,9 @@ def check_file(
     def place(of: object) -> int | None:
         return locate(file.text, places[of]) if of in places else None
 
-    def checked(group: int, schedule: Schedule) -> Checked:
+    def checked(group: int, schedule: Schedule) -> CheckedGroup:
         given = sizes_given(schedule, sizes, micro_steps, axes)
-        found = check_schedule(name, schedule, given, policy)
+        found = check_schedule(schedule, given, policy)
 
         def number(part: str, index: int) -> int | None:
             return place((group, part, index))
@@ -68,7 +68,7 @@ def check_file(
     return checked_step(name, step, checked, place)
 
 
-def _located(found: Checked, failed: Case, policy: BytePolicy, number: NumberOf) -> Checked:
+def _located(found: CheckedGroup, failed: Case, policy: BytePolicy, number: NumberOf) -> CheckedGroup:
     """What was found of a schedule that is rejected, with its lines in the file: which is wrong."""
     schedule = found.schedule
 
@@ -106,7 +106,7 @@ def _located(found: Checked, failed: Case, policy: BytePolicy, number: NumberOf)
     return replace(found, repaired=line(spoils), repair=NOT_ONE_LINE)
 
 
-def _smaller(found: Checked, failed: Case, policy: BytePolicy) -> tuple[Case, Given]:
+def _smaller(found: CheckedGroup, failed: Case, policy: BytePolicy) -> tuple[Case, Given]:
     """A small case that fails like a large one, and what is given: then any number of micro-steps."""
 
     def fails(case: Case) -> bool:

@@ -103,13 +103,12 @@ NO_LINE = dict.fromkeys(("operation", "part", "index", "line"))  # of the end of
 
 
 @dataclass(frozen=True)
-class Checked:
-    """A schedule, the sizes that were asked for, and of those that fail the smallest.
+class CheckedGroup:
+    """The schedule of a group of weights, the sizes asked for, and of those that fail the smallest.
 
     `kinds`: what was found for each kind of optimizer, if all are asked for.
     """
 
-    name: str
     schedule: Schedule
     given: Given
     found: Everywhere
@@ -135,13 +134,14 @@ class Checked:
         return None if self.short else self.repaired or self.unmet
 
     @property
-    def headline(self) -> str:
-        """Whether it is accepted, and where it is not."""
-        if self.verdict.accepted:
-            return f"{self.name}: accepted{optimizers.in_words(self.kinds)}"
-        number = self.wrong.number if self.wrong else None
-        where = self.name if number is None else f"{self.name}, line {number}"
-        return f"{where}: rejected: {self.what}"
+    def line(self) -> int | None:
+        """The line of a file on which it is."""
+        return self.wrong.number if self.wrong else None
+
+    def said(self, where: str = "") -> str:
+        """Whether it is accepted, and by which optimizers, or what is wrong, and where."""
+        kinds = optimizers.in_words(self.kinds)
+        return f"accepted{kinds}" if self.accepted else f"rejected: {where}{self.what}"
 
     @property
     def what(self) -> str:
@@ -204,7 +204,6 @@ class Checked:
             **(self.failed.json() if self.failed else {}),
         }
         return {
-            "file": self.name,
             "accepted": verdict.accepted,
             "sizes": sizes.data(self.found),
             "optimizers": optimizers.data(self.kinds) if self.kinds else None,
@@ -229,7 +228,7 @@ RULES = {
 }
 
 
-def check_schedule(name: str, schedule: Schedule, given: Given, policy: BytePolicy | None) -> Checked:
+def check_schedule(schedule: Schedule, given: Given, policy: BytePolicy | None) -> CheckedGroup:
     """Check a schedule, for some sizes that are given and all numbers of others.
 
     Of every kind of optimizer, it is the one with a copy of the weights that decides.
@@ -240,13 +239,13 @@ def check_schedule(name: str, schedule: Schedule, given: Given, policy: BytePoli
     found = found or everywhere(schedule, given, policy)
     case, verdict = first_failure(schedule, found, policy)
     if case is None:
-        return Checked(name, schedule, given, found, verdict, kinds)
+        return CheckedGroup(schedule, given, found, verdict, kinds)
     verdict = _in_general(schedule, case, verdict, policy)
     unmet = _unmet(schedule, verdict, case.micro_steps)
     run = None if verdict.rule == "room" else small_run(schedule, case, policy)
     why = wants_a_copy(schedule, case.mesh, case.micro_steps, policy)
     said = _declaration(schedule, given, policy) if verdict.rule == "agreed" else ""
-    return Checked(name, schedule, given, found, verdict, kinds, case, unmet, run, why, said)
+    return CheckedGroup(schedule, given, found, verdict, kinds, case, unmet, run, why, said)
 
 
 def _in_general(schedule: Schedule, case: Case, verdict: Verdict, policy: BytePolicy) -> Verdict:

@@ -12,7 +12,7 @@ from psem_model.commands.help import Command
 from psem_model.commands.output import ended
 
 if TYPE_CHECKING:
-    from psem_model.check.products import CheckedStep
+    from psem_model.check.steps import Checked
     from psem_model.pages.runs import Played
     from psem_model.text.report import Report
 
@@ -56,21 +56,24 @@ def check(prove: bool, form: str, html: str | None, **given: Any) -> None:
     ended(reported(found, prove), form, html, runs)
 
 
-def reported(found: CheckedStep, prove: bool) -> Report:
+def reported(found: Checked, prove: bool) -> Report:
     """The report on what was found; if it is accepted, with a proof where one is asked for."""
     report = found.report()
     if not (prove and found.accepted):
         return report
     from psem_model.audit.schedules import proof_of
 
-    proof = proof_of([each.schedule for each in found.schedules])
+    proof = proof_of([each.schedule for each in found.groups])
     data = {**report.data, "proof": proof.data()}
     return replace(report, facts=(*report.facts, f"{found.proof_is_of}{proof.words}"), data=data)
 
 
-def _runs(found: CheckedStep) -> list[Played]:
+def _runs(found: Checked) -> list[Played]:
     """The runs that show why schedules are rejected, line by line, as far as there are any."""
     from psem_model.pages.runs import played
 
-    wrong = ((each, each.run) for each in found.schedules)
-    return [played(f"run-{n}", each, run) for n, (each, run) in enumerate(wrong, 1) if run is not None]
+    return [
+        played(f"run-{number}", found.text, each, each.run)
+        for number, each in enumerate(found.groups, 1)
+        if each.run is not None
+    ]

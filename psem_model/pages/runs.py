@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from psem_model.check.schedules import Checked, Run, check_schedule
+from psem_model.check.schedules import CheckedGroup, Run, check_schedule
 from psem_model.reading.schedules import examples
 from psem_model.text.figures import counted, divergence_text, value_text
 from spec.language.schedule import Buffer, Kind, Op, Schedule
@@ -63,13 +63,13 @@ def of_examples() -> list[Played]:
     """The rejected schedules of examples/ that have a small run that diverges."""
     found = []
     for path, schedule, said in examples():
-        checked = check_schedule(path.name, schedule, {}, MIXED_ADAM)
+        checked = check_schedule(schedule, {}, MIXED_ADAM)
         if checked.run is not None:
-            found.append(played(path.stem, checked, checked.run, [said] if said else []))
+            found.append(played(path.stem, path.name, checked, checked.run, [said] if said else []))
     return found
 
 
-def played(id: str, checked: Checked, run: Run, says: Sequence[str] = ()) -> Played:
+def played(id: str, name: str, checked: CheckedGroup, run: Run, says: Sequence[str] = ()) -> Played:
     """The run that a check shows, up to the step in which it diverges."""
     watched = _Watched(checked.schedule, run)
     moments = list(watched.moments())
@@ -80,7 +80,7 @@ def played(id: str, checked: Checked, run: Run, says: Sequence[str] = ()) -> Pla
     rule = f"{checked.verdict.rule}: {checked.what}"
     return Played(
         id,
-        f"{checked.name}: {run.case}",
+        f"{name}: {run.case}",
         says,
         devices,
         watched.element,

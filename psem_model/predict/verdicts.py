@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from psem_model.check.placements import NotRealisable, refused
-from psem_model.check.products import CheckedStep, check_product, checked_step
-from psem_model.check.schedules import Checked, check_schedule
+from psem_model.check.schedules import CheckedGroup, check_schedule
+from psem_model.check.steps import Checked, check_product, checked_step
 from psem_model.predict.asked import Asked
 from psem_model.predict.cuts import copied, require_cut, require_experts, require_placed
 from psem_model.reading import words
@@ -34,15 +34,15 @@ def refused_plan(plan: Plan) -> NotRealisable | None:
         return next(filter(None, each), None)
     known = {MICRO_STEPS: steps} if steps <= MANY_STEPS else {}
 
-    def checked(_: int, schedule: Schedule) -> Checked:
+    def checked(_: int, schedule: Schedule) -> CheckedGroup:
         given = {axis: int(plan.mesh[axis]) for axis in schedule.axes} | known
-        return check_schedule(plan.text, schedule, given, plan.policy)
+        return check_schedule(schedule, given, plan.policy)
 
     of_step = checked_step(plan.text, plan.written, checked)
     if of_step.wrong:
         wrong = Verdict(False, "whole", why=(of_step.wrong, "what a single device computes"))
         return NotRealisable(wrong, None, False, written=True)
-    for no in of_step.schedules:
+    for no in of_step.groups:
         if not no.accepted:
             run = no.run.divergence if no.run else None
             return NotRealisable(no.verdict, run, no.for_want_of_a_copy, written=True)
@@ -55,7 +55,7 @@ def verdict(
     accumulate: str | None,
     policy: str | None,
     **shape: str | bool | None,
-) -> CheckedStep:
+) -> Checked:
     """The verdict on a step in a file, or on a strategy. Raises BadInput."""
     asked = Asked("check", file, devices=devices, model=shape)
     steps = None if accumulate is None else words.count("--accumulate", accumulate, "micro-steps")
@@ -74,7 +74,7 @@ def _check_strategy(
     text: str,
     micro_steps: int | None,
     policy: BytePolicy | None,
-) -> CheckedStep:
+) -> Checked:
     """Check a product of strategies: programs, stages and the schedule of every weight.
 
     Raises BadInput.

@@ -92,7 +92,7 @@ def _gallery(name: str, title: str, axes: tuple[int, int]) -> Section:
     rows = []
     for path, schedule, said in examples():
         if axes[0] <= len(schedule.axes) <= axes[1]:
-            verdict = check_schedule(path.name, schedule, {}, MIXED_ADAM).verdict
+            verdict = check_schedule(schedule, {}, MIXED_ADAM).verdict
             found = "accepted" if verdict.accepted else "rejected", verdict.rule
             rows.append((path.stem, ", ".join(schedule.axes), *found, said))
     rules = "; ".join(f"{rule}: {words}" for rule, words in RULES.items())

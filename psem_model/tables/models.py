@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from psem_model.check.products import check_product
+from psem_model.check.steps import check_product
 from psem_model.predict.closed import AXIS_SYMBOLS, LEGEND, per_token, shortest, symbol
 from psem_model.predict.gpt import gpt, in_flight, plan
 from psem_model.predict.parts import BACKWARD, FORWARD, PHASES, PartCosts

@@ -29,7 +29,7 @@ IN_TEN = Fraction(9, 10)
 # -------------------------------------------------------------------- the lines
 def of_file(path, devices=None, micro_steps=None):
     """What is found of a schedule's file."""
-    (found,) = check_file(str(path), devices, micro_steps, MIXED_ADAM).schedules
+    (found,) = check_file(str(path), devices, micro_steps, MIXED_ADAM).groups
     return found
 
 
@@ -58,7 +58,7 @@ def test_the_line_is_named_by_which_a_schedule_differs_from_a_right_one(what, tm
     else:
         assert at(found.wrong) in expected
         number = locate((tmp_path / "my.toml").read_text(), ("step", *at(found.wrong)))
-        assert f"my.toml, line {number}: rejected: {found.wrong}" in found.headline
+        assert found.line == number
 
 
 @pytest.mark.parametrize("bugs", [BUGS, KEPT_ASIDE, FRESH])
@@ -161,7 +161,7 @@ def test_of_a_step_that_ends_too_early_no_line_is_named_and_its_end_is_shown(nam
     (first, last), kinds = ENDS[name]
     found, _ = checked((name, lambda s: removed(F, first)(removed(F, last)(s)[0])), tmp_path)
     assert (found.wrong, found.repair.startswith(TOO_EARLY)) == (None, True)
-    assert found.headline.endswith("my.toml: rejected: at the end of the step")
+    assert (found.line, found.said()) == (None, "rejected: at the end of the step")
     lines = re.findall(r"{ .*? }", found.repair)
     assert [re.search('op = "(.*?)"', line)[1] for line in lines] == kinds.split()
     path = tmp_path / "my.toml"

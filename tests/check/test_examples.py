@@ -227,7 +227,7 @@ SAYS = {
 
 
 def found_in(schedule, **given):
-    return check_schedule("", schedule, given, None)
+    return check_schedule(schedule, given, None)
 
 
 @pytest.mark.parametrize("name", SAYS)

@@ -65,7 +65,7 @@ def test_a_norm_summed_otherwise_than_its_gradients_is_repaired(old, axes, has, 
     at = old.index("axes")
     found = checked(TEXT.replace(old, f"{old[:at]}axes = [{axes}] }}"))
     assert not found.accepted
-    (wrong,) = (weights.checked for weights in found.weights if not weights.checked.accepted)
+    (wrong,) = (group for group in found.groups if not group.accepted)
     assert has in has_of(wrong.verdict)
     assert wrong.repair == f"accepted with axes = [{repaired}]"
     assert LINES[wrong.wrong.number - 1].strip().rstrip(",") == old
@@ -108,7 +108,7 @@ def test_a_step_that_says_it_clips_and_does_not_is_rejected(checked):
     text = text_of("dp * tp")
     found = checked(text.replace("[cuts]", "[training]\nclip = true\n\n[cuts]", 1))
     assert not found.accepted
-    assert all("clipped by" in needs(weights.checked.verdict) for weights in found.weights)
+    assert all("clipped by" in needs(group.verdict) for group in found.groups)
 
 
 @pytest.mark.parametrize("training", ['loss = "mean"', "tied = true", "statistics = true"])

@@ -295,7 +295,7 @@ def test_statistics_sent_by_the_first_device_before_forward_are_its_copy():
         for devices in (2, 3):
             assert agree_on_the_verdict(schedule, {"dp": devices}, 2) is right
             assert (first_divergence(schedule, {"dp": devices}, steps=3) is None) is right
-    rejected = check_schedule("file", loads(sent_first.replace("WHOSE", "first device"), ""), {}, None)
+    rejected = check_schedule(loads(sent_first.replace("WHOSE", "first device"), ""), {}, None)
     assert rejected.declaration == FIRST_COPY
 
 

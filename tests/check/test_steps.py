@@ -150,10 +150,10 @@ def test_a_sum_over_tensor_that_the_states_forget_is_rejected_in_its_group(check
     found = checked("\n".join(line for line in LINES if 'op = "all_reduce"' not in line))
     assert not found.accepted
     assert not found.wrong
-    (wrong,) = (of for of in found.weights if not of.checked.verdict.accepted)
-    assert wrong.axes == ("batch", "tensor")
-    assert "over tensor" in wrong.checked.repair
-    assert wrong.checked.wrong.number > END
+    (wrong,) = (group for group in found.groups if not group.accepted)
+    assert wrong.schedule.axes == ("batch", "tensor")
+    assert "over tensor" in wrong.repair
+    assert wrong.line > END
 
 
 @pytest.mark.parametrize(

@@ -246,7 +246,7 @@ def test_on_many_axes_sizes_must_be_given(psem, written):
 
 
 def test_a_product_of_many_axes_is_refused_before_anything_is_checked(psem, monkeypatch):
-    monkeypatch.setattr("psem_model.check.products.check_schedule", None)
+    monkeypatch.setattr("psem_model.check.steps.check_schedule", None)
     code, out, err = psem("check", "hsdp * ep * tp+sp * cp * pp", "--block", "llama")
     assert (code, out) == (2, "")
     words = "given nothing for 5 axes that place a weight, of the product's 6; expected sizes such as"

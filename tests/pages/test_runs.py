@@ -14,7 +14,7 @@ FOUND = of_examples()
 
 
 def checked(run):
-    return check_schedule(run.id, read(str(EXAMPLES / f"{run.id}.toml")), {}, MIXED_ADAM)
+    return check_schedule(read(str(EXAMPLES / f"{run.id}.toml")), {}, MIXED_ADAM)
 
 
 def test_every_rejected_example_with_a_run_is_there():
@@ -49,4 +49,4 @@ class TestRun:
 def test_what_is_shown_of_a_copy_of_another_size_is_its_own():
     run = next(run for run in FOUND if run.id == "mean_twice")
     found = checked(run)
-    assert played("again", found, found.run).moments == run.moments
+    assert played("again", "again", found, found.run).moments == run.moments

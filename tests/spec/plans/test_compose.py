@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from proofs.plans.factor_order import _unordered
 from proofs.registry import ROOT
-from psem_model.check.products import check_product
+from psem_model.check.steps import check_product
 from psem_model.predict.states import predict_schedule
 from psem_model.reading.products import NAMES, parse
 from psem_model.reading.shapes import small

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from psem_model.check.optimizers import in_words
-from psem_model.check.schedules import Checked, check_schedule, sizes_given
+from psem_model.check.schedules import CheckedGroup, check_schedule, sizes_given
 from psem_model.text.figures import counted
 from psem_model.text.report import Report, Section
 from spec.checking.steps import check_step, cut_twice
@@ -15,7 +14,7 @@ from spec.derivation.steps import derive_step
 from spec.devices.layouts import LayoutError
 from spec.language.moves import Move
 from spec.language.schedule import Schedule
-from spec.language.steps import Step
+from spec.language.steps import Group, Step
 from spec.models.parts import parts
 from spec.models.states import BytePolicy
 from spec.models.transformer import Transformer
@@ -24,42 +23,29 @@ from spec.pipelines.pipeline import Order, Pipeline
 from spec.pipelines.stages import check_stages, pieces, sends, to_sum
 from spec.plans.compose import Product
 
-
-@dataclass(frozen=True)
-class Weights:
-    """Weights whose gradients are summed over the same axes, and the verdict on their schedule."""
-
-    axes: tuple[str, ...]  # that the schedule is about
-    names: tuple[str, ...]
-    checked: Checked
-
-    def sections(self) -> tuple[Section, ...]:
-        """What was found of their schedule."""
-        along = " x ".join(self.axes) if self.axes else "no axis"
-        what = f"{counted(len(self.names), 'weight')} ({_some(self.names)}), placed along {along}"
-        verdict = self.checked.verdict
-        kinds = in_words(self.checked.kinds)
-        wrong = self.checked.wrong
-        where = f"line {wrong.number}, " if wrong and wrong.number else ""
-        said = f"accepted{kinds}" if verdict.accepted else f"rejected: {where}{self.checked.what}"
-        return self.checked.sections(f"{what}: {said}")
-
-
 PlaceOf = Callable[[object], int | None]
 
 
 @dataclass(frozen=True)
-class CheckedStep:
-    """What was found of a step, derived or of a file. Of an opaque model its one schedule says all."""
+class Checked:
+    """What was found of a step, derived or of a file: of its programs, and of each group of weights.
+
+    Of an opaque model the schedule of its one group says all.
+    """
 
     text: str
     step: Step
     wrong: str = ""  # with a program, or with what is summed; empty if nothing is
     at: int | None = None  # the line of a file that this is on
-    weights: tuple[Weights, ...] = ()
+    groups: tuple[CheckedGroup, ...] = ()  # in the order of the step's
     layers: str = ""  # of which kind: gpt, llama, or what a configuration is of
     experts: bool = False  # whether the layers have them
     of_a_kind: bool = False  # whether sizes of the model were not said
+
+    @property
+    def alone(self) -> CheckedGroup | None:
+        """The group that says all."""
+        return self.groups[0] if self.step.is_opaque and self.groups else None
 
     @property
     def lines_of(self) -> dict[str, int]:
@@ -67,13 +53,8 @@ class CheckedStep:
         return {program.part.name: len(program.lines) for program in self.step.programs}
 
     @property
-    def schedules(self) -> tuple[Checked, ...]:
-        """The schedules of its weights."""
-        return tuple(each.checked for each in self.weights)
-
-    @property
     def accepted(self) -> bool:
-        return not self.wrong and all(each.accepted for each in self.schedules)
+        return not self.wrong and all(each.accepted for each in self.groups)
 
     @property
     def proof_is_of(self) -> str:
@@ -83,19 +64,23 @@ class CheckedStep:
     @property
     def headline(self) -> str:
         """Whether it is accepted, and of which layers, if they are only a kind."""
-        verdict = "accepted" if self.accepted else "rejected"
+        line, said = self.at, "accepted" if self.accepted else "rejected"
+        if self.alone:
+            line, said = self.alone.line, self.alone.said()
         of = f"{self.layers} layers{' with experts' if self.experts else ''}"
         kind = f", for {of} that it cuts evenly (see --block, --config)" if self.of_a_kind else ""
-        where = f"{self.text}, line {self.at}" if self.at else self.text
-        return f"{where}: {verdict}{kind}"
+        where = f"{self.text}, line {line}" if line else self.text
+        return f"{where}: {said}{kind}"
 
     def report(self) -> Report:
         """The same as a report."""
-        of = self.schedules[0] if self.step.is_opaque and self.schedules else self
-        return Report("check", of.headline, of.facts(), of.sections(), of.data(), self.accepted)
+        sections = (section for each in self.of_groups for section in self.sections(*each))
+        return Report("check", self.headline, self.facts(), tuple(sections), self.data(), self.accepted)
 
     def facts(self) -> tuple[str, ...]:
-        """What was found of its programs."""
+        """What was found of its programs, or what its only group is accepted for."""
+        if self.alone:
+            return self.alone.scope if self.accepted else ()
         return (self.wrong,) if self.wrong else tuple(self._of_programs())
 
     def _of_programs(self) -> Iterator[str]:
@@ -107,12 +92,24 @@ class CheckedStep:
             cut = f"{index} is cut along {' x '.join(axes)}"
             yield f"{cut}, the first outermost: each device has one contiguous chunk"
 
-    def sections(self) -> tuple[Section, ...]:
-        """What was found of each group of weights."""
-        return tuple(section for found in self.weights for section in found.sections())
+    @property
+    def of_groups(self) -> list[tuple[Group, CheckedGroup]]:
+        """Each group of weights, and what was found of it."""
+        return list(zip(self.step.groups, self.groups, strict=True)) if self.groups else []
+
+    def sections(self, group: Group, found: CheckedGroup) -> tuple[Section, ...]:
+        """What was found of a group of weights."""
+        if found is self.alone:
+            return found.sections()
+        along = " x ".join(group.schedule.axes) or "no axis"
+        names = ", ".join(group.weights[:2]) + (", ..." if len(group.weights) > 2 else "")
+        what = f"{counted(len(group.weights), 'weight')} ({names}), placed along {along}"
+        return found.sections(f"{what}: {found.said(f'line {found.line}, ' if found.line else '')}")
 
     def data(self) -> dict[str, Any]:
         """For a program."""
+        if self.alone:
+            return {"file": self.text, **self.alone.data()}
         return {
             "strategy": self.text,
             "accepted": self.accepted,
@@ -120,14 +117,14 @@ class CheckedStep:
             "programs": {"lines": self.lines_of, "wrong": self.wrong or None, "line": self.at},
             "shared": list(self.step.shared),
             "weights": [
-                {"axes": list(w.axes), "names": list(w.names), "schedule": w.checked.data()}
-                for w in self.weights
+                {
+                    "axes": list(group.schedule.axes),
+                    "names": list(group.weights),
+                    "schedule": {"file": self.text, **found.data()},
+                }
+                for group, found in self.of_groups
             ],
         }
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:2]) + (", ..." if len(names) > 2 else "")
 
 
 def check_product(
@@ -137,7 +134,7 @@ def check_product(
     sizes: dict[str, int] | None,
     micro_steps: int | None,
     policy: BytePolicy | None,
-) -> CheckedStep:
+) -> Checked:
     """Check the derived step of a product of strategies, for a kind of model.
 
     Programs do not depend on sizes, and what stages send and sum not on how many layers each has: a
@@ -152,20 +149,23 @@ def check_product(
     try:
         check_stages(placed, sends(placed), to_sum(placed))
     except LayoutError as error:
-        return CheckedStep(text, step, str(error))
+        return Checked(text, step, str(error))
     most = max((group.schedule for group in step.groups), key=lambda schedule: len(schedule.axes))
     sizes_given(most, sizes, micro_steps, product.axes)  # too many axes are told at once
 
-    def checked(_: int, schedule: Schedule) -> Checked:
+    def checked(_: int, schedule: Schedule) -> CheckedGroup:
         given = sizes_given(schedule, sizes, micro_steps, product.axes)
-        return check_schedule(text, schedule, given, policy)
+        return check_schedule(schedule, given, policy)
 
     return checked_step(text, step, checked)
 
 
 def checked_step(
-    text: str, step: Step, checked: Callable[[int, Schedule], Checked], place: PlaceOf | None = None
-) -> CheckedStep:
+    text: str,
+    step: Step,
+    checked: Callable[[int, Schedule], CheckedGroup],
+    place: PlaceOf | None = None,
+) -> Checked:
     """What is found of a step. `checked`: of the schedule of a group, and its number. `place`: the
     line of a file on which what a LayoutError is about stands.
     """
@@ -174,8 +174,6 @@ def checked_step(
     except LayoutError as error:
         line = error.at[1] if isinstance(error.at, tuple) else None
         what = f"{line}: {error}" if isinstance(line, Operation | Move) else str(error)
-        return CheckedStep(text, step, what, place(error.at) if place else None)
-    found = []
-    for number, group in enumerate(step.groups):
-        found.append(Weights(group.schedule.axes, group.weights, checked(number, group.schedule)))
-    return CheckedStep(text, step, weights=tuple(found))
+        return Checked(text, step, what, place(error.at) if place else None)
+    found = (checked(number, group.schedule) for number, group in enumerate(step.groups))
+    return Checked(text, step, groups=tuple(found))
