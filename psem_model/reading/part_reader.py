@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from psem_model.reading.toml_lines import File, Path, shown
+from psem_model.reading.toml_lines import File, Path, locate, shown
 from psem_model.text.errors import nearest
 from spec.devices.layouts import PARTIAL, WHOLE, Layout, Lies, along
 from spec.language.moves import COLLECTIVE, IN_TURNS, Axis, Move, turns_of, with_turns
@@ -215,12 +215,21 @@ class PartReader:
             gathered = isinstance(line, Move) and line.makes.role is Role.STREAM  # what it takes
             again = made is self.backward and (spot in self.places or gathered)
             if name in made or (name in self.forward and not again):
-                expected = "a name of its own, or the line of forward that makes it"
-                raise self.file.wrong((*path, "into"), shown(name), expected)
+                raise self.file.wrong((*path, "into"), shown(name), self.its_own(name, made))
             made[name] = line.makes
             self.places.setdefault(spot, path)
             found.append(line)
         return tuple(found)
+
+    def its_own(self, name: str, made: Mapping[str, Value]) -> str:
+        """What is expected of a line whose name another line has, which it is not."""
+        own, value = "a name of its own", made.get(name) or self.forward[name]
+        spots = (spot for spot in self.places if spot[0] == self.name)
+        other = next((s for s in spots if getattr(s[1], "makes", None) == value), None)
+        if other is None:
+            return own
+        line = locate(self.file.text, self.file.prefix + self.places[other])
+        return f"{own}: line {line} makes it{'' if name in made else f'; or line {line} again'}"
 
     def line(self, path: Path, table: Mapping[str, Any], known: Mapping[str, Value]) -> Line:
         """One line: a move or an operation."""

@@ -146,6 +146,15 @@ def test_parts_in_another_order_are_told_with_the_line_of_what_takes_another_val
     assert LINES[found.at - 1].startswith("parts = ")
 
 
+def test_a_line_of_forward_that_backward_has_otherwise_is_told_beside_it(checked):
+    gathers = [n for n, line in enumerate(LINES) if 'op = "all_gather"' in line]
+    number = next(n for n in gathers if LINES.count(LINES[n]) > 1)
+    changed = LINES[number].replace('along = "s"', 'along = "h"')
+    expected = f"line {number + 1} makes it; or line {number + 1} again"
+    with pytest.raises(BadInput, match=expected):
+        checked("\n".join([*LINES[:number], changed, *LINES[number + 1 :]]))
+
+
 def test_a_sum_over_tensor_that_the_states_forget_is_rejected_in_its_group(checked):
     found = checked("\n".join(line for line in LINES if 'op = "all_reduce"' not in line))
     assert not found.accepted
@@ -161,7 +170,7 @@ def test_a_sum_over_tensor_that_the_states_forget_is_rejected_in_its_group(check
     [
         ('"gate_open", "up"]', '"gate_opn", "up"]', "nearest: gate_open"),
         ('into = "up[b s f]"', 'into = "up[b s]"', "expected every index that only one of the two has"),
-        ('into = "up[b s f]"', 'into = "gate[b s f]"', "expected a name of its own"),
+        ('into = "up[b s f]"', 'into = "gate[b s f]"', "expected a name of its own: line"),
         ('into = "up[b s f]"', 'into = "up"', "expected a name and its indices"),
         ('op = "apply"', 'op = "aply"', "nearest: apply"),
         ('over = "h", ', "", "no over"),
