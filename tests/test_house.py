@@ -66,10 +66,11 @@ def public(path):
 # words of which several public names of spec/ are forms, all of one meaning: a type and its values, a
 # class and the function that makes one, a name and the table by it
 FORMS = """
-    assumption axisorder closedform collective cost device divergence divisible embedding everywhere
-    exact exponential factor frozen head indice inturn layer layerkind lie microstep model move number
-    offset opaque operator order owner padding parameter part phase piece pipeline regime relative
-    resting result sample slice stage taker timeline total type unit unknown value verdict weight
+    assumption axisorder closedform collective cost costform device divergence divisible embedding
+    everywhere exact exponential factor frozen head indice inturn layer layerkind lie microstep
+    model move number offset opaque operator order owner padding parameter part phase piece pipeline
+    regime relative resting result sample slice stage taker timeline total type unit unknown value
+    verdict weight
 """
 
 
@@ -85,6 +86,34 @@ def test_a_public_name_of_the_specification_has_one_meaning():
     assert not {name for name, times in Counter(names).items() if times > 1}
     words = Counter(map(word, names))
     assert {each for each, times in words.items() if times > 1} == {*FORMS.split()}
+
+
+def members(path):
+    """The names that the classes of a module give their members."""
+    for node in ast.parse(path.read_text()).body:
+        for each in node.body if isinstance(node, ast.ClassDef) else ():
+            named = getattr(each, "name", None) or getattr(getattr(each, "target", None), "id", "_")
+            yield from [] if named.startswith("_") else [named]
+
+
+# names of functions of spec/ that members of classes have, all of one meaning: the rule that a domain
+# follows, of a pipeline what of its timeline, what is made of it, or that it is
+ALIKE = """
+    add bubble contract elements further in_flight in_turns in_two_parts is_in_turns is_sent layer
+    loops makespan messages moves owners padding parts reads repeated resting scale sliced summed
+    taker takes_room verdict weighted weights zero
+"""
+
+
+def test_a_function_and_a_member_of_a_class_that_are_named_alike_have_one_meaning():
+    spec = [path for path in FILES if path.relative_to(ROOT).parts[0] == "spec"]
+    functions = {
+        node.name
+        for path in spec
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.FunctionDef)
+    }
+    assert functions & {name for path in spec for name in members(path)} == {*ALIKE.split()}
 
 
 def height(module):

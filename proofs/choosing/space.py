@@ -31,9 +31,9 @@ from spec.choosing.space import (
     classes,
     closed_form,
     cost,
+    cost_form,
     dominance,
     dominates,
-    form_of,
     frontier,
     placement_of,
     realisable,
@@ -127,7 +127,7 @@ class Symbols:
     def cost(self, name: CostForm | str) -> Cost:
         """The cost of a class, or of one of its placements, for each parameter."""
         if name not in self.costs:
-            form = form_of(name, self.regime) if isinstance(name, str) else name
+            form = cost_form(name, self.regime) if isinstance(name, str) else name
             widths = (self.w, self.g, self.k)
             self.costs[name] = form.at(Point(RealVal(1), self.s, self.m, widths))
         return self.costs[name]
@@ -230,7 +230,7 @@ def _forms(k: Kernel) -> list[Theorem]:
 def _others_are_dominated(s: Symbols) -> Theorem:
     """By one listed class for all sizes, or by one or another of a few."""
     regime, best = s.regime, frontier(s.regime)
-    listed = {form_of(name, regime) for name in best}
+    listed = {cost_form(name, regime) for name in best}
     others = (form for form in classes(regime) if form not in listed)
     goal = _all(s.dominated(form, _dominators(form, regime)) for form in others)
     return s.kernel.prove("others_are_dominated", goal, given=s.weaker)
@@ -259,7 +259,7 @@ def samples(regime: Regime) -> list[tuple[Point, dict[str, Cost]]]:
     widths = product((1, 3, 6), (1, 3, 6), kept)
     sizes = product((2, 4, 64), (2, 20) if regime.several else (1,), widths)
     points = [Point(n, 1, m, bytes_) for n, m, bytes_ in sizes]
-    forms = {name: form_of(name, regime) for name in frontier(regime)}
+    forms = {name: cost_form(name, regime) for name in frontier(regime)}
     return [(at, {name: form.at(at) for name, form in forms.items()}) for at in points]
 
 
@@ -357,7 +357,7 @@ def _held_and_offloaded(k: Kernel) -> Theorem:
     """FSDP that holds its parameters, offloaded ZeRO-2, and cast parameters, beside the stages."""
     s = _Named(k)
     once = s.m == 1
-    cast = form_of("M S S", s.regime)
+    cast = cost_form("M S S", s.regime)
     claims = [
         s.beats("fsdp-hold", "zero3"),
         s.beats("fsdp-hold", "zero2") == once,

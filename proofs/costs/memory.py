@@ -20,8 +20,8 @@ from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.terms import And, If, IntSort, RealSort, RealVal
 from spec.costs.memory import (
     Sizes,
-    held,
     ledger,
+    live_bytes,
     live_results,
     total_resting,
     transient,
@@ -254,7 +254,7 @@ def _ledger_balances(k: Kernel) -> Theorem:
     for schedule in dict.fromkeys(_without_activations(derive(p)) for p in placed):
         entries = ledger(schedule, rest, room_of)
         for entry, moment in zip(entries[:-1], live_results(schedule), strict=True):
-            claims[entry == rest + held(moment, room_of)] = None
+            claims[entry == rest + live_bytes(moment, room_of)] = None
         claims[entries[-1] == rest] = None
     return k.prove("balances_are_resting_and_held", And(*claims))
 
@@ -276,7 +276,7 @@ def _largest_are_what_lives(k: Kernel) -> tuple[Theorem, ...]:
         return rooms[op]
 
     def most(moments_: Iterable[tuple[Op, ...]]) -> Any:
-        sums = [held(moment, room_of) for moment in dict.fromkeys(moments_) if moment]
+        sums = [live_bytes(moment, room_of) for moment in dict.fromkeys(moments_) if moment]
         return Symbolic().maximum(RealVal(0), *sums)
 
     same: dict[Any, None] = {}

@@ -31,7 +31,7 @@ from proofs.language.program_rules import accepted_rules, rules_in
 from proofs.trusted.kernel import Bool, Kernel, KernelError, Theorem
 from proofs.trusted.parts import substitute
 from proofs.trusted.terms import And, BoolSort, BoolVal, DeclareSort, If, Implies, Or
-from spec.checking.programs import check_program, computed
+from spec.checking.programs import check_program, on_whole_values
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS, distribute
 from spec.devices.layouts import LayoutError
 from spec.language.moves import Axis
@@ -103,7 +103,7 @@ def checked(part: Part, axes: Sequence[tuple[Axis, ...]]) -> set[Rule]:
     terms, found = Terms(), set[Rule]()
     alone = differentiated(part, terms)
     for program in (program for mesh in axes for program in derived(part, tuple(mesh))):
-        if computed(program, terms) != alone:
+        if on_whole_values(program, terms) != alone:
             raise KernelError(f"{part.name} on {program.axes}: not what one device computes")
         found |= rules_in(program)
     return found
@@ -185,12 +185,12 @@ def recomputed_values_are_the_values(k: Kernel) -> tuple[Theorem, ...]:
 def _same_gradients(part: Part, axis: Axis) -> None:
     terms = Terms()
     plain, *others = derived(part, (axis,))
-    gradients = computed(plain, terms)
+    gradients = on_whole_values(plain, terms)
     for program in others:
         made = {line.makes: line for line in program.forward}
         if any(line != made.get(line.makes, line) for line in program.backward):
             raise KernelError(f"{part.name} on {axis.name}: made again by another line")
-        if computed(program, terms) != gradients:
+        if on_whole_values(program, terms) != gradients:
             raise KernelError(f"{part.name} on {axis.name}: other gradients with recomputation")
 
 

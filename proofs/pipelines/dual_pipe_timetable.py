@@ -17,12 +17,12 @@ from spec.pipelines.dual_pipe import (
 )
 from spec.pipelines.dual_pipe_times import (
     all_first_parts_ended,
-    both,
     closing_round,
     closing_start,
     last_start,
     opening_start,
     steady_start,
+    together,
     warming_start,
 )
 from spec.pipelines.idle_and_held import makespan
@@ -41,7 +41,7 @@ class Timetable:
         self.here, self.round = k.reals("stage round")
         self.after = self.here + 1
         self.without = rounds_without(self.p, self.here)
-        self.both, self.backward = both(self.pipe), self.pipe.backward
+        self.both, self.backward = together(self.pipe), self.pipe.backward
         self.some, self.fits = self.w > 0, self.w <= self.t
         self.first = self.here >= 0
         self.inside = And(self.here >= 0, self.here <= self.p - 1)

@@ -12,7 +12,7 @@ from proofs.language.programs import must_reject
 from proofs.plans.steps import require_accepted
 from proofs.plans.strategies import match
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
-from spec.checking.programs import computed
+from spec.checking.programs import on_whole_values
 from spec.derivation.derive import derive
 from spec.derivation.distribute import distribute
 from spec.devices.layouts import PARTIAL
@@ -125,7 +125,7 @@ def _accepted_program(part: Part, cuts: tuple[Axis, ...]) -> tuple[Program, Sums
     Every line keeps to a rule that E10 proves, and together they find what one device finds.
     """
     program, (terms, alone) = distribute(part, cuts), _alone(part)
-    if computed(program, terms) != alone or not rules_in(program) <= accepted_rules():
+    if on_whole_values(program, terms) != alone or not rules_in(program) <= accepted_rules():
         raise KernelError(f"{part.name} on {[axis.name for axis in cuts]}: not what one device does")
     found = []
     for weight in part.weights:

@@ -179,7 +179,7 @@ class Words:
         if symbol.kind == "scaled":
             scaled: Scaled = symbol.made_of
             words = self._term(scaled.symbol, scaled.word)
-            return self._factor(words, scaled.factor, (((scaled.symbol, scaled.word), 1),))
+            return self._factor(words, scaled.multiplier, (((scaled.symbol, scaled.word), 1),))
         what, age = NAMES.get(symbol.kind, symbol.kind), self.step - symbol.step
         if symbol.kind in SAME:
             now = f"the {what} from before the update" if self.updated else f"the current {what}"

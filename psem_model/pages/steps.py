@@ -20,7 +20,7 @@ from psem_model.reading.placements import modes_of
 from psem_model.tables.models import lies_of
 from spec.checking.verdict import check
 from spec.costs.communication import Transfer
-from spec.costs.memory import MODEL_STATES, Sizes, held, live_results, room
+from spec.costs.memory import MODEL_STATES, Sizes, live_bytes, live_results, room
 from spec.derivation.derive import derive
 from spec.language.schedule import COLLECTIVE_KINDS, HOST_TRANSFERS, Op, Schedule
 from spec.models.states import MIXED_ADAM, State
@@ -128,7 +128,9 @@ def _memory(name: str, found: Prediction) -> Iterator[Term]:
 def _fullest(schedule: Schedule) -> list[int]:
     """The lines whose results are there at the fullest moment of a step, which a sample shows."""
     sizes = Sizes(SAMPLE, dict.fromkeys(schedule.axes, FEW), MIXED_ADAM, SAMPLE // FEW, EXACT)
-    fullest = max(live_results(schedule), key=lambda moment: held(moment, lambda op: room(op, sizes)))
+    fullest = max(
+        live_results(schedule), key=lambda moment: live_bytes(moment, lambda op: room(op, sizes))
+    )
     return [
         number for number, op in enumerate(schedule.ops, 1) if any(_made_by(op, r) for r in fullest)
     ]

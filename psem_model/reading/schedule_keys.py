@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from spec.language.schedule import Buffer, Kind, Phase, Span, makes
+from spec.language.schedule import Buffer, Kind, Phase, Span, takes_room
 from spec.models.training import Training
 
 PARTS = ("micro_step", "finish")
@@ -27,4 +27,4 @@ def default_phase(kind: Kind, before: Phase) -> Phase:
 
 def default_span(kind: Kind, source: Buffer, into: Buffer | None) -> Span:
     """The span of an operation that names none."""
-    return Span.UNIT if makes(kind, source, into or source) else Span.NONE
+    return Span.UNIT if takes_room(kind, source, into or source) else Span.NONE

@@ -123,12 +123,16 @@ class Executor:
         op, self.micro_step, self.first = turn.op, turn.micro_step, first
         width = self.store.meter.of_a_message(op)
         self.network.serve(turn.key, op.target is not Buffer.STATISTICS, width)
-        self.store.at_once, self.store.anew = turn.at_once, op.makes
+        self.store.at_once, self.store.anew = turn.at_once, op.takes_room
         if work.once:
             self._number(op)
         else:
             self._execute[op.kind](op, unit)
-            if op.makes and op.target in RECORDS and (op.kind is Kind.ZERO or op.source not in RECORDS):
+            if (
+                op.takes_room
+                and op.target in RECORDS
+                and (op.kind is Kind.ZERO or op.source not in RECORDS)
+            ):
                 moments = slice(int(self.store.master), None)  # are not made anew with the weights
                 self.store.write(op.target, unit, False, self._within(op, unit), None, moments)
         for buffer, self.store.at_once in turn.done:

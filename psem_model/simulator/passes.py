@@ -98,7 +98,7 @@ def _used_later(ops: Sequence[Op], schedule: Schedule, buffer: Buffer) -> list[b
     found = []
     for op in reversed([*ops, *ops]):
         found.append(later is not None)
-        writes_anew = op.target is buffer and op.makes
+        writes_anew = op.target is buffer and op.takes_room
         writes_anew |= buffer is Buffer.TIED and buffer in _acquired(op, schedule)
         of_others = op.within if op.shift else [a for a in op.within if a not in (later or ())]
         if (writes_anew and not of_others) or (op.kind is Kind.RELEASE and op.target is buffer):
@@ -111,7 +111,7 @@ def _used_later(ops: Sequence[Op], schedule: Schedule, buffer: Buffer) -> list[b
 def _uses(op: Op, buffer: Buffer) -> Iterator[frozenset[str]]:
     """The slices of a buffer that an operation reads, and those that it writes in place."""
     reads = op.kind not in (Kind.RELEASE, Kind.ZERO) and op.source is buffer
-    writes = op.kind is not Kind.RELEASE and op.target is buffer and not op.makes
+    writes = op.kind is not Kind.RELEASE and op.target is buffer and not op.takes_room
     within = frozenset() if op.shift or op.kind is Kind.BACKWARD else frozenset(op.within)
     chunks = within.union(op.axes) if op.kind is Kind.ALL_GATHER and not op.shift else within
     yield from [chunks] * reads + [within] * writes

@@ -118,7 +118,7 @@ class Store:
         self.moments = poison.arithmetic.moments if policy.k > 0 else 0
         self.parts = self.master + self.moments
         self.rests = {buffer: schedule.rest(state) for state, buffer in RESTS.items()}
-        made = {op.target: op.kind for op in schedule.ops if op.makes}  # by the last of them
+        made = {op.target: op.kind for op in schedule.ops if op.takes_room}  # by the last of them
         self.views = {view: made.get(view) is Kind.ALL_GATHER for view in schedule.start}
         self.meter = Meter(policy, made.get(Buffer.VIEW) is Kind.ALL_GATHER)
         self.left = schedule.left

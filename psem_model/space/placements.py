@@ -24,8 +24,8 @@ from spec.choosing.space import (
     Point,
     classes,
     closed_form,
+    cost_form,
     dominates,
-    form_of,
     frontier,
     placement_of,
     realisable,
@@ -180,7 +180,7 @@ class Space:
     @cached_property
     def best(self) -> dict[str, Cost]:
         """The classes that no other dominates here."""
-        costs = {name: self.cost(form_of(name, self.regime)) for name in frontier(self.regime)}
+        costs = {name: self.cost(cost_form(name, self.regime)) for name in frontier(self.regime)}
         return {
             name: cost
             for name, cost in costs.items()
@@ -206,7 +206,7 @@ class Space:
     @cached_property
     def rows(self) -> list[Row]:
         """Every class of equal cost; those that are best at some sizes first."""
-        names = {form_of(name, self.regime): name for name in frontier(self.regime)}
+        names = {cost_form(name, self.regime): name for name in frontier(self.regime)}
         found = classes(self.regime).items()
         rows = [
             self.row(names.get(form, spelled(placed[0])), form, map(spelled, placed))
@@ -223,9 +223,9 @@ class Space:
 
     def conditions(self, name: str) -> list[tuple[str, str]]:
         """The rivals of a class, and when each dominates it."""
-        mine = form_of(name, self.regime)
+        mine = cost_form(name, self.regime)
         rivals = frontier(self.regime)[name]
-        return [(rival, unless(form_of(rival, self.regime), mine, self.regime)) for rival in rivals]
+        return [(rival, unless(cost_form(rival, self.regime), mine, self.regime)) for rival in rivals]
 
     @cached_property
     def strategies(self) -> list[Row]:

@@ -36,7 +36,7 @@ from spec.devices.operators import (
     Source,
     Word,
     add,
-    apply,
+    apply_operator,
     reads,
     scale,
     unnamed,
@@ -116,7 +116,7 @@ class Algebra:
         if axis not in self.axes:
             return form
         i = self.axes.index(axis)
-        return apply(operator_, i, form, self.sizes[i])
+        return apply_operator(operator_, i, form, self.sizes[i])
 
     # ------------------------------------------------------------ operations
     def sum(self, value: NormalForm, axis: str) -> NormalForm:
@@ -321,7 +321,7 @@ def _places_of_parts(symbol: Symbol, axis: int) -> set[Any]:
         return {symbol.made_of.places[axis]}
     if symbol.kind != "scaled" or symbol.made_of.word[axis].to != ALL:
         return {None}
-    numbers = [factor.number for factor in (symbol.made_of.factor, *symbol.factors)]
+    numbers = [factor.number for factor in (symbol.made_of.multiplier, *symbol.factors)]
     varying = [s for number in numbers for (s, word), _ in number if word[axis] == KEEP]
     return {s.made_of.places[axis] if s.kind == "norm" else None for s in varying}
 

@@ -17,7 +17,7 @@ from typing import Any
 from spec.checking.algebra import split
 from spec.checking.forms import Forms
 from spec.checking.symbols import BEFORE, EACH, EVERY, LAST, OWN, MicroStep, Symbol, mentions
-from spec.devices.operators import KEEP, NormalForm, add, apply, scale
+from spec.devices.operators import KEEP, NormalForm, add, apply_operator, scale
 from spec.meaning.semantics import BufferPart, Store
 from spec.numbers.any_size import Polynomial, Undecided
 
@@ -113,7 +113,7 @@ def _put(form: NormalForm, values: _Held, forms: Forms) -> NormalForm:
     for (symbol, word), times in form.items():
         value = values[symbol.made_of]
         for i, operator in enumerate(word):
-            value = apply(operator, i, value, forms.sizes[i])
+            value = apply_operator(operator, i, value, forms.sizes[i])
         result = add(result, scale(value, times))
     return result
 

@@ -66,7 +66,7 @@ def types_of(program: Program, terms: Terms) -> Typed:
     return typed
 
 
-def computed(program: Program, terms: Terms) -> dict[str, int]:
+def on_whole_values(program: Program, terms: Terms) -> dict[str, int]:
     """What a program computes on whole values. Raises LayoutError as `types_of` does."""
     return results(program, types_of(program, terms))
 

@@ -52,7 +52,7 @@ class Scaled(NamedTuple):
 
     symbol: Symbol
     word: Word
-    factor: Multiplier
+    multiplier: Multiplier
 
 
 BEFORE = "before"  # of symbols: what the earlier micro-steps left, whatever it is

@@ -324,7 +324,7 @@ _FRONTIER = {
 }
 
 
-def form_of(name: str, regime: Regime) -> CostForm:
+def cost_form(name: str, regime: Regime) -> CostForm:
     """The cost of a class, named by one of its placements: "R S M"."""
     theta, omega, grads = name.split()
     return closed_form(on_batch(theta, omega, grads)).within(regime)

@@ -266,7 +266,7 @@ def at_the_start(schedule: Schedule) -> list[Op]:
     """What takes room when a step begins, as the one before left it, and does not rest."""
     kept = Op(Kind.KEEP, Phase.FORWARD, Buffer.PARAMETERS, Buffer.VIEW)
     views = {buffer: replace(kept, into=buffer) for buffer in schedule.start}
-    views |= {op.target: op for op in schedule.ops if op.target in views and op.makes}
+    views |= {op.target: op for op in schedule.ops if op.target in views and op.takes_room}
     return [replace(view, span=Span.WHOLE) for view in views.values()]
 
 
@@ -314,7 +314,7 @@ def done_with(schedule: Schedule) -> tuple[frozenset[Buffer], ...]:
     for op in reversed(ops + ops):
         gone = {op.target} if op.kind is Kind.RELEASE else set()
         found.append(frozenset(PASSING) - used.keys() | gone)
-        made = {op.target} if op.makes else set()
+        made = {op.target} if op.takes_room else set()
         made |= {Buffer.TIED} if op.kind is Kind.BACKWARD and schedule.training.tied else set()
         for buffer in made & used.keys():
             is_all = {*op.within} <= used[buffer] and not (op.shift and op.within)
@@ -331,7 +331,7 @@ def _uses(op: Op) -> dict[Buffer, set[str]]:
         return {}
     reads_all = op.shift or op.kind is Kind.BACKWARD
     slices = set() if reads_all else {*op.within}
-    found = {} if op.makes else {op.target: slices}
+    found = {} if op.takes_room else {op.target: slices}
     if op.kind is not Kind.ZERO:
         own = slices | {*op.axes} if op.kind is Kind.ALL_GATHER and not reads_all else slices
         found[op.source] = own & found.get(op.source, own)
@@ -393,7 +393,7 @@ def gathered_ahead(schedule: Schedule) -> tuple[Op | None, ...]:
     return tuple(found)
 
 
-def held(moment: tuple[Op, ...], room_of: RoomOf) -> Number:
+def live_bytes(moment: tuple[Op, ...], room_of: RoomOf) -> Number:
     """Bytes of the buffers that are live at one moment and do not rest."""
     return sum(room_of(op) for op in moment)
 
@@ -402,7 +402,7 @@ def transient(schedule: Schedule, sizes: Sizes) -> Number:
     """Bytes of the largest set of buffers that are live together and do not rest."""
     distinct = dict.fromkeys(zip(live_results(schedule), gathered_ahead(schedule), strict=True))
     rooms = [
-        held(moment, partial(room, sizes=each)) + room_ahead(gather, each)
+        live_bytes(moment, partial(room, sizes=each)) + room_ahead(gather, each)
         for each in sizes.turns
         for moment, gather in distinct
         if moment

@@ -96,7 +96,7 @@ Word = tuple[Operator, ...]  # one operator for each axis
 NormalForm = Mapping[tuple[Any, Word], Number]  # (symbol, word) -> coefficient
 
 
-def apply(operator: Operator, axis: int, form: NormalForm, n: Number) -> dict[Any, Number]:
+def apply_operator(operator: Operator, axis: int, form: NormalForm, n: Number) -> dict[Any, Number]:
     """The normal form after `operator` along the axis of that index, of size n."""
     result: dict[Any, Number] = {}
     for (symbol, word), coefficient in form.items():

@@ -185,7 +185,7 @@ class MisfitError(ValueError):
         self.kind, self.field, self.has, self.expected = kind, field, has, expected
 
 
-def makes(kind: Kind, source: Buffer, target: Buffer) -> bool:
+def takes_room(kind: Kind, source: Buffer, target: Buffer) -> bool:
     """Whether a result takes room of its own, where it is on the device."""
     in_place = target is source and kind not in (Kind.ALL_GATHER, Kind.FETCH, Kind.ZERO)
     return kind in MAKING and target in PASSING and not in_place
@@ -241,10 +241,10 @@ class Op:
             return "within", ", ".join(self.within), f"none: {self.target.value} have no slices"
         if self.shift and not self.within and self.kind not in SLICING:
             return "shift", str(self.shift), "0: it has no slices"
-        if self.span is not Span.NONE and not self.makes:
+        if self.span is not Span.NONE and not self.takes_room:
             return "span", self.span.value, f"{Span.NONE.value}: it works in place"
         on_host = self.kind in (Kind.KEEP, Kind.RECOMPUTE)  # perhaps
-        if self.span is Span.NONE and self.makes and not on_host:
+        if self.span is Span.NONE and self.takes_room and not on_host:
             return (
                 "span",
                 self.span.value,
@@ -259,9 +259,9 @@ class Op:
         return None
 
     @property
-    def makes(self) -> bool:
+    def takes_room(self) -> bool:
         """Whether its result takes room of its own, where it is on the device."""
-        return makes(self.kind, self.source, self.target)
+        return takes_room(self.kind, self.source, self.target)
 
     @property
     def target(self) -> Buffer:

@@ -132,7 +132,7 @@ class Reference:
         return {key: number * x if number else 0 for key, x in value.items()}
 
     def divide(self, value: Values, count: Values) -> Values:
-        return {key: over(x, count[key]) for key, x in value.items()}
+        return {key: divided(x, count[key]) for key, x in value.items()}
 
     def square_norm(self, gradient: Values) -> Values:
         norms = {
@@ -141,7 +141,7 @@ class Reference:
         return {(j, d): norms[d] for j, d in gradient}
 
     def clip(self, gradient: Values, square_norm: Values) -> Values:
-        return {key: over(x, 1 + square_norm[key]) for key, x in gradient.items()}
+        return {key: divided(x, 1 + square_norm[key]) for key, x in gradient.items()}
 
     def forward(self, view: Values, axes: Axes) -> Values:
         """On each device the activations of each device's samples: of its group along `axes`."""
@@ -199,19 +199,19 @@ class Reference:
             for j in range(self.elements)
         ]
         if training.loss is Loss.MEAN:
-            whole = [over(g, len(self.devices) * self.micro_steps) for g in whole]
+            whole = [divided(g, len(self.devices) * self.micro_steps) for g in whole]
         if training.loss is Loss.TOKEN_MEAN:
             count = sum(self.data("tokens", self.step, m, d) for m in micro_steps for d in self.devices)
-            whole = [over(g, count) for g in whole]
+            whole = [divided(g, count) for g in whole]
         square_norm = sum(g * g for g in whole) if training.clip else 0
-        return [over(g, 1 + square_norm) for g in whole] if training.clip else whole
+        return [divided(g, 1 + square_norm) for g in whole] if training.clip else whole
 
     def single_statistics(self, before: Any) -> Any:
         """What a single device's statistics are after a step."""
         for m in range(self.micro_steps):
             added = [self.data("statistic", self.step, m, d) for d in self.devices]
             all_samples = self.training.statistics is Statistics.ALL
-            before = before + (over(sum(added), len(added)) if all_samples else added[0])
+            before = before + (divided(sum(added), len(added)) if all_samples else added[0])
         return before
 
     def next(self, weight: Any, moment: Any, gradient: Any) -> tuple[Any, Any]:
@@ -305,7 +305,7 @@ def _of_samples(activations: Any, device: Coordinate) -> Any:
     return activations[device] if isinstance(activations, dict) else activations
 
 
-def over(value: Any, number: Any) -> Any:
+def divided(value: Any, number: Any) -> Any:
     """An exact quotient; not known over zero. Zero over what is not known is zero."""
     if isinstance(number, Unknown):
         return UNKNOWN if value is UNKNOWN or value != 0 else 0

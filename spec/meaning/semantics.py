@@ -265,7 +265,7 @@ def execute(  # noqa: C901
         store.pop((target, CONTENT), None)
         store.pop((target, MOMENT), None)
     weights_alone = op.kind is Kind.ZERO or MOMENT not in _parts(source, target)
-    if op.makes and weights_alone and (target, MOMENT) in store:  # moments are not made anew
+    if op.takes_room and weights_alone and (target, MOMENT) in store:  # moments are not made anew
         write(target, domain.unknown(absent(target)), False, MOMENT)
 
 

@@ -10,7 +10,7 @@ from spec.numbers.arithmetic import EXACT, Arithmetic, Number
 from spec.pipelines.pipeline import Pipeline
 
 
-def both(pipe: Pipeline) -> Number:
+def together(pipe: Pipeline) -> Number:
     """The time of a forward and a backward that are one work."""
     return pipe.forward + pipe.backward
 
@@ -32,13 +32,13 @@ def opening_start(pipe: Pipeline, stage: Number, number: Number) -> Number:
 
     Its second part and the second chunk's forward follow.
     """
-    return (2 * pipe.stages + stage) * pipe.forward + number * both(pipe)
+    return (2 * pipe.stages + stage) * pipe.forward + number * together(pipe)
 
 
 def steady_start(pipe: Pipeline, stage: Number, number: Number) -> Number:
     """When a round of four works, or without the first, starts: two that are one, then the others."""
     rounds = 2 * number - pipe.stages + stage
-    return (3 * pipe.stages + 1) * pipe.forward + pipe.weights + rounds * both(pipe)
+    return (3 * pipe.stages + 1) * pipe.forward + pipe.weights + rounds * together(pipe)
 
 
 def closing_round(pipe: Pipeline, stage: Number, number: Number) -> Number:
@@ -54,7 +54,7 @@ def closing_start(
     Of these backwards half are one work with their second part, the later ones save its time.
     """
     among = closing_round(pipe, stage, number)
-    since = among * (both(pipe) + pipe.backward) + (1 - chunk) * pipe.backward
+    since = among * (together(pipe) + pipe.backward) + (1 - chunk) * pipe.backward
     saved = arithmetic.maximum(0, 2 * among - stage - chunk) * pipe.weights
     return steady_start(pipe, stage, number - among) + since - saved
 

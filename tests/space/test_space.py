@@ -25,8 +25,8 @@ from spec.choosing.space import (
     Regime,
     classes,
     cost,
+    cost_form,
     dominates,
-    form_of,
     frontier,
     placement_of,
     realisable,
@@ -182,9 +182,9 @@ def test_the_frontier_is_that_of_brute_force(data, regime):
     here = {form: form.at(at) for form in classes(regime)}
     best = {f for f, mine in here.items() if not any(dominates(c, mine) for c in here.values())}
     listed = {
-        form_of(name, regime)
+        cost_form(name, regime)
         for name, rivals in frontier(regime).items()
-        if not any(dominates(here[form_of(r, regime)], here[form_of(name, regime)]) for r in rivals)
+        if not any(dominates(here[cost_form(r, regime)], here[cost_form(name, regime)]) for r in rivals)
     }
     assert best == listed
 
@@ -194,7 +194,7 @@ def test_the_condition_in_words_is_when_a_rival_dominates(data, regime):
     at = data.draw(points(regime))
     name = data.draw(st.sampled_from([x for x, rivals in frontier(regime).items() if rivals]))
     rival = data.draw(st.sampled_from(frontier(regime)[name]))
-    mine, other = form_of(name, regime), form_of(rival, regime)
+    mine, other = cost_form(name, regime), cost_form(rival, regime)
     assert holds(unless(other, mine, regime), at) == dominates(other.at(at), mine.at(at))
 
 
@@ -213,7 +213,7 @@ def holds(words, at):
 def test_only_listed_classes_are_classes(regime):
     found = classes(regime)
     for name, rivals in frontier(regime).items():
-        assert form_of(name, regime) in found
+        assert cost_form(name, regime) in found
         assert set(rivals) <= set(frontier(regime)) - {name}
 
 

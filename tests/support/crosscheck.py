@@ -142,7 +142,7 @@ def orderly(schedule, policy=POLICIES["mixed-adam"]):
     there = {b for b in RESTING if schedule.rest(STATE_OF[b]).stored} | {Buffer.OPTIMIZER}
     for _, op in schedule.flat(2):
         perhaps_on_host = op.kind in (Kind.RECOMPUTE, Kind.KEEP) and op.target in PASSING
-        made = {op.target} if op.makes or perhaps_on_host else set()
+        made = {op.target} if op.takes_room or perhaps_on_host else set()
         made |= {Buffer.TIED} if op.kind is Kind.BACKWARD and schedule.training.tied else set()
         source = set() if op.kind is Kind.ZERO else {op.source}
         read = (source | {op.by}) & {*RESTING, *PASSING, *SCALARS}
@@ -169,7 +169,7 @@ def orderly(schedule, policy=POLICIES["mixed-adam"]):
             on_host[op.target] = op.kind is Kind.OFFLOAD if op.kind in HOST_TRANSFERS else stays
             if op.kind is Kind.RELEASE:
                 on_host[op.target] = False
-        if op.makes:
+        if op.takes_room:
             slices[op.target] = {*op.within}
         if not read <= there or not {op.target} & {*RESTING, *PASSING} <= there | made:
             return False

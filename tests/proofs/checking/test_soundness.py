@@ -138,8 +138,8 @@ MUTANTS = [
     (
         "along each axis there are as many devices as along the first",
         "algebra.py",
-        "return apply(operator_, i, form, self.sizes[i])",
-        "return apply(operator_, i, form, self.sizes[0])",
+        "return apply_operator(operator_, i, form, self.sizes[i])",
+        "return apply_operator(operator_, i, form, self.sizes[0])",
     ),
     (
         "the first device is where it is along the first axis",

@@ -77,9 +77,9 @@ def test_gradients_may_be_summed_first_or_with_each_use_along_axes_that_cut_no_s
 @given(placements())
 def test_gradients_on_the_host_are_fetched_into_room_of_their_own(placement):
     for op in derive(on_batch("R", "R", "O", "S")).finish:
-        assert (op.span is Span.NONE) is not op.makes
+        assert (op.span is Span.NONE) is not op.takes_room
     for op in derive(placement).ops:
-        assert op.makes or op.span is Span.NONE
+        assert op.takes_room or op.span is Span.NONE
 
 
 GATHERED_ALONG_ONE = {

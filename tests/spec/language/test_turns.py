@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofs.language.programs import GPT, LLAMA
-from spec.checking.programs import check_program, computed, types_of
+from spec.checking.programs import check_program, on_whole_values, types_of
 from spec.costs.lifetimes import arriving, live
 from spec.costs.model_costs import elements_moved, fullest_moment, kept_bytes, messages
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS, distribute
@@ -211,7 +211,7 @@ def test_a_line_of_turns_that_reads_another_value_is_rejected(program, data):
     terms = Terms()
     alone = differentiated(program.part, terms)
     if accepted(damaged):
-        assert computed(damaged, terms) == alone
+        assert on_whole_values(damaged, terms) == alone
         assert value.role is Role.CONSTANT or value.plain_name == other.plain_name
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from spec.derivation.derive import derive
 from spec.devices.mesh import shard_contains
-from spec.meaning.reference import UNKNOWN, Reference, over, primes, run
+from spec.meaning.reference import UNKNOWN, Reference, divided, primes, run
 from spec.numbers.arithmetic import ceil_div
 from spec.plans.strategies import STRATEGIES
 from tests.support.examples import examples
@@ -78,7 +78,7 @@ def test_nothing_that_is_not_known_is_asked_for_twice(case):
 
 @pytest.mark.parametrize(("value", "number"), [*product((0, 6, UNKNOWN), (0, 3, UNKNOWN))])
 def test_a_quotient_is_known_if_both_are_and_the_divisor_is_not_zero(value, number):
-    found = over(value, number)
+    found = divided(value, number)
     if value is not UNKNOWN and value == 0 and number is UNKNOWN:
         assert found == 0
     elif value is UNKNOWN or number is UNKNOWN or number == 0:

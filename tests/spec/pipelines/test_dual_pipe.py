@@ -215,7 +215,7 @@ def closed_start(pipe, stage, work):
     if times.closing_round(pipe, stage, number) >= 0:
         return times.closing_start(pipe, stage, number, work.chunk)
     first_two = work.chunk != forward
-    start = times.steady_start(pipe, stage, number) + (0 if first_two else times.both(pipe))
+    start = times.steady_start(pipe, stage, number) + (0 if first_two else times.together(pipe))
     has_forward = not first_two or number < m - p
     return start + pipe.forward * (has_forward and not forward)
 
