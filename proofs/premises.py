@@ -97,19 +97,20 @@ def variables(hypothesis: Theorem) -> list[Term]:
 
 def glance(formulas: Sequence[Bool | ForAll], limit: int = GLANCE, seed: int = SEED) -> str:
     """Whether formulas can hold together, if that is soon seen: sat, unsat or unknown."""
-    return ask(formulas, limit, seed, simple=True).said
+    return ask(formulas, limit, seed, simple=True, shared=True).said
 
 
-def answer(formulas: Sequence[Bool]) -> str:
+def answer(formulas: Sequence[Bool], patient: bool = True) -> str:
     """Whether formulas can hold together: sat, unsat or unknown. Zeros are tried for all reals."""
     said = glance(formulas)
-    if said == "unknown":
-        zeros = [*formulas, *all_are(0, formulas)]
-        looks = [(LOOK, seed) for seed in range(LOOKS)]
-        if any(glance(zeros, *look) == "sat" for look in (*looks, (RESOURCE_LIMIT, SEED))):
-            return "sat"
-        said = ask(formulas, RESOURCE_LIMIT, SEED).said
-    return said
+    if said != "unknown":
+        return said
+    zeros = [*formulas, *all_are(0, formulas)]
+    looks = [(LOOK, seed) for seed in range(LOOKS if patient else 1)]
+    looks += [(RESOURCE_LIMIT, SEED)] if patient else []
+    if any(glance(zeros, *look) == "sat" for look in looks):
+        return "sat"
+    return ask(formulas, RESOURCE_LIMIT, SEED, shared=True).said if patient else said
 
 
 def all_are(value: int, formulas: Sequence[Bool]) -> list[Bool]:
@@ -129,28 +130,31 @@ def require_possible(claim: str, theorems: Sequence[Theorem]) -> None:
         if theorem.counterexample is None and (theorem.hypotheses or conditions(theorem)):
             under.setdefault(id(read(theorem).kernel), []).append(theorem)
     for several in under.values():
-        _require_of_one_kernel(claim, several)
+        _require_each(claim, several)
 
 
-def _require_of_one_kernel(claim: str, theorems: Sequence[Theorem]) -> None:
-    """Of theorems of one kernel: each can rest on what can all hold at once: one question may do."""
+def _require_each(claim: str, theorems: Sequence[Theorem]) -> None:
+    """Of theorems of one kernel: each can rest on what can all hold. One question may do for several."""
+    if _can_hold(theorems):
+        return
+    if len(theorems) == 1:
+        names = ", ".join(sorted(theorems[0].hypotheses))
+        what = f"its hypotheses ({names}) and conditions" if names else "its conditions"
+        nothing = f"{theorems[0].name} says nothing: {what} are not seen to hold together"
+        raise KernelError(f"{claim}: {nothing}")
+    half = len(theorems) // 2
+    for part in (theorems[:half], theorems[half:]):
+        _require_each(claim, part)
+
+
+def _can_hold(theorems: Sequence[Theorem]) -> bool:
+    """Whether what all of them rest on is seen to hold together; of one theorem patiently."""
     if _contradict(theorems) or glance(premises(theorems, whole=True)) == "unsat":
-        for theorem in theorems:
-            alone = _contradict([theorem]) or glance(premises([theorem], whole=True)) == "unsat"
-            _require(claim, theorem, not alone)
-    if len(theorems) == 1 or answer(premises(theorems)) != "sat":
-        for theorem in theorems:
-            _require(claim, theorem, answer(premises([theorem])) == "sat")
+        return False
+    return answer(premises(theorems), patient=len(theorems) == 1) == "sat"
 
 
 def _contradict(theorems: Sequence[Theorem]) -> bool:
     """Whether z3 sees that the hypotheses of theorems, for all values, contradict each other."""
     said = [closed(each) for each in hypotheses(theorems)]
     return bool(said) and glance(said, GLANCE // 4) == "unsat"
-
-
-def _require(claim: str, theorem: Theorem, possible: bool) -> None:
-    if not possible:
-        names = ", ".join(sorted(theorem.hypotheses))
-        what = f"its hypotheses ({names}) and conditions" if names else "its conditions"
-        raise KernelError(f"{claim}: {theorem.name} says nothing: {what} are not seen to hold together")

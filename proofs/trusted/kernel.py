@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proofs.trusted.folding import exact
-from proofs.trusted.oracle import RESOURCE_LIMIT, SEED, ask, start
+from proofs.trusted.oracle import ask, settle, start
 from proofs.trusted.parts import below, constants, name_of, substitute, symbols
 from proofs.trusted.terms import (
     FALSE,
@@ -338,7 +338,7 @@ class Kernel(SetOnce):
         self._known([*facts, goal])
         start = time.perf_counter()
         proof = expected == "unsat"
-        found = ask([*facts, Not(goal)], RESOURCE_LIMIT, SEED, shared=proof)
+        found = (settle if proof else ask)([*facts, Not(goal)])
         if found.said != expected:
             what = "not proved" if proof else "no counterexample"
             raise KernelError(f"{self.claim}: {name}: {what}: the solver says {found.said}")

@@ -18,6 +18,7 @@ from proofs.trusted.terms import Bool, BoolVal, EnumSort, FPBits, IntVal, RealVa
 
 VERSION = z3.get_version_string()
 RESOURCE_LIMIT = 20_000_000  # the solver's own deterministic count, not seconds
+SOON = RESOURCE_LIMIT // 100  # for the solver that does not choose a strategy first
 SEED = 0
 
 
@@ -29,7 +30,7 @@ class Answer(NamedTuple):
     work: int
 
 
-_answers: dict[tuple[str, int, int, bool], Answer] = {}  # to texts without a model
+_answers: dict[tuple[str, int, int, bool], Answer] = {}  # without values
 
 
 def ask(
@@ -42,7 +43,8 @@ def ask(
     """Whether formulas can hold together. What is known to have no model is not asked again.
 
     `simple`: by the solver that does not choose a strategy first; sooner where little is to be done.
-    `shared`: in the context that other texts of the claim were read in, not in one of its own.
+    `shared`: in the context that other texts of the claim were read in, not in one of its own; then no
+    values are said.
     """
     question = Question(formulas)
     key = (question.text, limit, seed, simple)
@@ -53,13 +55,19 @@ def ask(
     said = str(solver.check())
     done = int(solver.statistics().get_key_value("rlimit count"))
     work = _shared.counted(done) if shared else done
-    if said != "sat":
+    if said != "sat" or shared:
         return _answers.setdefault(key, Answer(said, {}, work))
     model = solver.model()
     found = {constant.name(): model[constant] for constant in model if not constant.arity()}
     known = {name: symbol for name, symbol in question.symbols.items() if name in found}
     values = {symbol.name: _value(found[name], symbol.gives) for name, symbol in known.items()}
     return Answer(said, {name: value for name, value in values.items() if value is not None}, work)
+
+
+def settle(formulas: Sequence[Bool]) -> Answer:
+    """Whether formulas, which are thought to have no model, have none: by the simple solver, if soon."""
+    soon = ask(formulas, SOON, SEED, simple=True, shared=True)
+    return soon if soon.said != "unknown" else ask(formulas, RESOURCE_LIMIT, SEED, shared=True)
 
 
 def reading(text: str) -> str:

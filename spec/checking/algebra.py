@@ -82,6 +82,7 @@ class Algebra:
         self.micro_step: MicroStep = 0
         self.op: Op | None = None
         self._unknown: dict[str, NormalForm] = {}  # by the reason
+        self._read: dict[tuple[Word, Offsets], list[tuple[int | Source, ...]]] = {}  # who is read, where
         self._coefficients: set[Number] = {0}  # in symbols
         for axis, named in zip(self.axes, self.named, strict=True):
             self._tell_apart(schedule, axis, named)
@@ -273,17 +274,24 @@ class Algebra:
         """What a value comes to on a device: its coefficient on each original value it sees."""
         seen: dict[Any, Number] = {}
         for (symbol, word), coefficient in form.items():
-            per_axis = [
-                [s for s in reads(op, place, named) if s is not Source.REST or self._some(i, place)]
-                for i, (op, place, named) in enumerate(zip(word, position, self.named, strict=True))
-            ]
-            for sources in choices_of(*per_axis):
+            for sources in self._sources(word, position):
                 key: Any = (symbol, sources)
                 factor: Number = 1
                 if symbol.kind in SAME:
                     key, factor = (symbol, ()), self._devices(position, sources)
                 seen[key] = seen.get(key, 0) + factor * coefficient
         return self.reduced(seen)
+
+    def _sources(self, word: Word, position: Offsets) -> list[tuple[int | Source, ...]]:
+        """The devices whose values a device gets the sum of, where there are any."""
+        found = self._read.get((word, position))
+        if found is None:
+            per_axis = [
+                [s for s in reads(op, place, named) if s is not Source.REST or self._some(i, place)]
+                for i, (op, place, named) in enumerate(zip(word, position, self.named, strict=True))
+            ]
+            found = self._read[word, position] = [*choices_of(*per_axis)]
+        return found
 
     def _some(self, axis: int, place: Offset) -> bool:
         """Whether the rest of a group is anyone. A symbolic size is large enough."""
@@ -335,7 +343,7 @@ def _at_the_owner(part: Any, axis: int) -> Any:
     if not isinstance(part, tuple) or isinstance(part, Operator):
         return part
     parts = (_at_the_owner(p, axis) for p in part)
-    return tuple(parts) if type(part) is tuple else type(part)(*parts)
+    return type(part)(*parts) if hasattr(part, "_fields") else type(part)(parts)
 
 
 def split(form: NormalForm) -> tuple[dict[Any, Number], dict[Any, Number]]:

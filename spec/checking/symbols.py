@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from spec.devices.operators import NormalForm, Offset, Word
@@ -12,7 +13,17 @@ EACH = "any one"  # of which nothing is said
 EVERY = "every"  # their sum
 OWN = "its own"  # in a symbol that is such a sum: each one's
 LAST = "last"
-Frozen = tuple[tuple[tuple[Any, Word], Number], ...]  # the terms of a normal form, in order
+
+
+class Frozen(tuple[tuple[tuple[Any, Word], Number], ...]):
+    """The terms of a normal form, in order. Symbols are inside symbols: a hash is computed once."""
+
+    @cached_property
+    def _hash(self) -> int:
+        return super().__hash__()
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 class Symbol(NamedTuple):
@@ -62,7 +73,7 @@ Offsets = tuple[Offset, ...]  # where a device is along each axis, seen from the
 
 def frozen(form: NormalForm) -> Frozen:
     """A form as a part of a symbol."""
-    return tuple(sorted(form.items(), key=lambda item: repr(item[0])))
+    return Frozen(sorted(form.items(), key=lambda item: repr(item[0])))
 
 
 def mentions(part: Any, what: str) -> bool:
