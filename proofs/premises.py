@@ -134,7 +134,7 @@ def require_possible(claim: str, theorems: Sequence[Theorem]) -> None:
 
 
 def _require_each(claim: str, theorems: Sequence[Theorem]) -> None:
-    """Of theorems of one kernel: each can rest on what can all hold. One question may do for several."""
+    """Of theorems of one kernel: each rests on what can all hold. One question may do for several."""
     if _can_hold(theorems):
         return
     if len(theorems) == 1:

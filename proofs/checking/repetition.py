@@ -13,7 +13,7 @@ from typing import Any
 from proofs.trusted.terms import KernelError
 from spec.checking.forms import Forms
 from spec.checking.micro_steps import LONGEST, repeated
-from spec.checking.symbols import Multiplier, SquareNorm, Symbol
+from spec.checking.symbols import Multiplier, SquareNorm, Symbol, frozen, of_other_parts
 from spec.checking.verdict import differ, relative
 from spec.devices.operators import KEEP, SUM, NormalForm, add
 from spec.language.schedule import Buffer, Schedule
@@ -59,10 +59,10 @@ def _terms(step: int) -> Iterator[tuple[Symbol, Any]]:
     """Values of every kind of a step: under each word, and times a function of a number."""
     for kind, word in product(KINDS, WORDS):
         symbol = Symbol(kind, step)
-        number = (((Symbol("tokens", step), word), 1),)
+        number = frozen({(Symbol("tokens", step), word): 1})
         yield symbol, word
         yield symbol._replace(factors=(Multiplier("over", number),)), word
-        yield Symbol("norm", step, 0, SquareNorm((((symbol, word), 1),), (True,), (0,))), word
+        yield Symbol("norm", step, 0, SquareNorm(frozen({(symbol, word): 1}), (True,), (0,))), word
 
 
 def _later(store: Store) -> Store:
@@ -71,14 +71,7 @@ def _later(store: Store) -> Store:
     def part(of: Any) -> Any:
         if isinstance(of, Symbol):
             return of._replace(step=of.step + 1, made_of=part(of.made_of), factors=part(of.factors))
-        inner = map(part, of) if isinstance(of, tuple) else ()
-        return (
-            of
-            if not isinstance(of, tuple)
-            else type(of)(*inner)
-            if hasattr(of, "_fields")
-            else tuple(inner)
-        )
+        return of_other_parts(of, map(part, of)) if isinstance(of, tuple) else of
 
     return {
         place: (host, {(part(symbol), word): times for (symbol, word), times in form.items()})

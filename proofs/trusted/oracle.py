@@ -65,7 +65,7 @@ def ask(
 
 
 def settle(formulas: Sequence[Bool]) -> Answer:
-    """Whether formulas, which are thought to have no model, have none: by the simple solver, if soon."""
+    """Whether formulas that should have no model have none: by the simple solver, if that is soon."""
     soon = ask(formulas, SOON, SEED, simple=True, shared=True)
     return soon if soon.said != "unknown" else ask(formulas, RESOURCE_LIMIT, SEED, shared=True)
 

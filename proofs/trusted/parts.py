@@ -83,7 +83,7 @@ def substitute(term: Any, *pairs: tuple[Any, Any]) -> Any:
         known = done.get(id(here))
         if known is None:
             genuine(here)
-            if heads is not None and heads.isdisjoint(symbols(here)):
+            if heads is not None and heads.isdisjoint(_in_terms.get(id(here)) or symbols(here)):
                 known = here
             else:
                 known = with_args(here, tuple(map(replaced, here.args)))

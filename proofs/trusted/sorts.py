@@ -101,7 +101,9 @@ def sort_of(given: Any) -> Sort:
 
 def is_sort(given: Any) -> bool:
     """Whether it is a sort with all its parts, of no other class."""
-    return type(given) is Sort and all(type(part) is str or is_sort(part) for part in given.parts)
+    if type(given) is not Sort:
+        return False
+    return not given.parts or all(type(part) is str or is_sort(part) for part in given.parts)
 
 
 def range_of(op: str, sorts: tuple[Sort, ...]) -> Sort | None:

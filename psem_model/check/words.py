@@ -179,7 +179,7 @@ class Words:
         if symbol.kind == "scaled":
             scaled: Scaled = symbol.made_of
             words = self._term(scaled.symbol, scaled.word)
-            return self._factor(words, scaled.multiplier, (((scaled.symbol, scaled.word), 1),))
+            return self._factor(words, scaled.multiplier, frozen({(scaled.symbol, scaled.word): 1}))
         what, age = NAMES.get(symbol.kind, symbol.kind), self.step - symbol.step
         if symbol.kind in SAME:
             now = f"the {what} from before the update" if self.updated else f"the current {what}"
@@ -191,7 +191,7 @@ class Words:
         name += "" if age == 0 else f" of {'last step' if age == 1 else f'{age} steps ago'}"
         for factor in symbol.factors:
             bare = symbol._replace(factors=())
-            name = self._factor(name, factor, (((bare, word), 1),))
+            name = self._factor(name, factor, frozen({(bare, word): 1}))
         return name
 
     def _of(self, which: MicroStep) -> str:

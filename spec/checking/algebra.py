@@ -23,6 +23,7 @@ from spec.checking.symbols import (
     SquareNorm,
     Symbol,
     frozen,
+    of_other_parts,
 )
 from spec.devices.mesh import Axes
 from spec.devices.operators import (
@@ -82,7 +83,7 @@ class Algebra:
         self.micro_step: MicroStep = 0
         self.op: Op | None = None
         self._unknown: dict[str, NormalForm] = {}  # by the reason
-        self._read: dict[tuple[Word, Offsets], list[tuple[int | Source, ...]]] = {}  # who is read, where
+        self._read: dict[tuple[Word, Offsets], list[tuple[int | Source, ...]]] = {}  # who is read
         self._coefficients: set[Number] = {0}  # in symbols
         for axis, named in zip(self.axes, self.named, strict=True):
             self._tell_apart(schedule, axis, named)
@@ -342,8 +343,7 @@ def _at_the_owner(part: Any, axis: int) -> Any:
         return part._replace(made_of=part.made_of._replace(places=own))
     if not isinstance(part, tuple) or isinstance(part, Operator):
         return part
-    parts = (_at_the_owner(p, axis) for p in part)
-    return type(part)(*parts) if hasattr(part, "_fields") else type(part)(parts)
+    return of_other_parts(part, (_at_the_owner(p, axis) for p in part))
 
 
 def split(form: NormalForm) -> tuple[dict[Any, Number], dict[Any, Number]]:

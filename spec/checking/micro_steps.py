@@ -16,7 +16,17 @@ from typing import Any
 
 from spec.checking.algebra import split
 from spec.checking.forms import Forms
-from spec.checking.symbols import BEFORE, EACH, EVERY, LAST, OWN, MicroStep, Symbol, mentions
+from spec.checking.symbols import (
+    BEFORE,
+    EACH,
+    EVERY,
+    LAST,
+    OWN,
+    MicroStep,
+    Symbol,
+    mentions,
+    of_other_parts,
+)
 from spec.devices.operators import KEEP, NormalForm, add, apply_operator, scale
 from spec.meaning.semantics import BufferPart, Store
 from spec.numbers.any_size import Polynomial, Undecided
@@ -152,5 +162,4 @@ def _renamed(part: Any, index: MicroStep) -> Any:
     """A part of a symbol with an index in place of any one."""
     if not isinstance(part, tuple):
         return index if part == EACH else part
-    inner = (_renamed(p, index) for p in part)
-    return tuple(inner) if type(part) is tuple else type(part)(*inner)
+    return of_other_parts(part, (_renamed(p, index) for p in part))

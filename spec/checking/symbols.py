@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -74,6 +75,11 @@ Offsets = tuple[Offset, ...]  # where a device is along each axis, seen from the
 def frozen(form: NormalForm) -> Frozen:
     """A form as a part of a symbol."""
     return Frozen(sorted(form.items(), key=lambda item: repr(item[0])))
+
+
+def of_other_parts(part: Any, parts: Iterable[Any]) -> Any:
+    """The same kind of tuple, of other parts: of a symbol, or of what is in one."""
+    return type(part)(*parts) if hasattr(part, "_fields") else type(part)(parts)
 
 
 def mentions(part: Any, what: str) -> bool:

@@ -39,10 +39,11 @@ def needs_of(
 
 def within_stream(axis: Axis, needed: Iterable[Lies], part: Part) -> Axis:
     """An axis; without its stream, where none is cut along the axis outside. `needed`: along that."""
-    names = part.names_of(axis.stream)
-    if not axis.within or any(needs[axis.within].index in names for needs in needed):
+    if not axis.within:
         return axis
-    return replace(axis, stream="")
+    names = part.names_of(axis.stream)
+    is_cut = any(needs[axis.within].index in names for needs in needed)
+    return axis if is_cut else replace(axis, stream="")
 
 
 def is_lost(rename: Operation, lie: Lie) -> bool:

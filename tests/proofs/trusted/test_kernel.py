@@ -7,7 +7,7 @@ import pickle
 import pytest
 import z3
 
-from proofs.trusted import kernel
+from proofs.trusted import kernel, oracle
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.oracle import Answer
 from proofs.trusted.smtlib import ForAll
@@ -158,7 +158,7 @@ def test_the_name_of_a_failed_theorem_stays_free(k, x):
 
 
 def test_an_unknown_answer_is_no_proof(k, x, monkeypatch):
-    monkeypatch.setattr(kernel, "ask", lambda *_, **_options: Answer("unknown", {}, 0))
+    monkeypatch.setattr(oracle, "ask", lambda *_, **_options: Answer("unknown", {}, 0))
     with pytest.raises(KernelError, match="unknown"):
         k.prove("no", x == x)
     with pytest.raises(KernelError, match="unknown"):
@@ -174,7 +174,8 @@ def test_an_unknown_answer_is_no_counterexample(k, x, monkeypatch):
 
 
 def test_running_out_of_resources_is_no_proof(k, monkeypatch):
-    monkeypatch.setattr(kernel, "RESOURCE_LIMIT", 100)
+    for limit in ("RESOURCE_LIMIT", "SOON"):
+        monkeypatch.setattr(oracle, limit, 100)
     x, y, z = k.integers("x y z")
     with pytest.raises(KernelError, match="unknown"):
         k.prove("no", x * x * x + y * y * y != z * z * z, given=[x > 0, y > 0, z > 0])
