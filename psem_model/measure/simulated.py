@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import count
 from math import prod
 
 from psem_model.measure import figures
@@ -15,6 +13,7 @@ from psem_model.predict.verdicts import refused_plan
 from psem_model.reading import words
 from psem_model.simulator import Mlp, simulate
 from psem_model.simulator.passes import passes
+from psem_model.simulator.run import Progress
 from psem_model.text.errors import BadInput, choose
 from psem_model.text.figures import counted, memory
 from spec.language.schedule import Schedule
@@ -30,7 +29,6 @@ PER_ACTIVATION = 20  # bytes at the fullest moment for each byte that is kept
 PER_PAIR = 64  # of devices, for each group of weights
 MOST_STAGES = 512  # which take a minute
 FEW = 4  # micro-steps, from which on all have as many passes
-Progress = Callable[[int], None]
 
 
 def run_of(steps: str, arithmetic: str, seed: str) -> Run:
@@ -175,10 +173,6 @@ def _schedule(plan: Plan, run: Run, progress: Progress | None) -> Found:
 
 def _model(plan: Plan, run: Run, progress: Progress | None) -> Found:
     """A model on a product of strategies, stage by stage."""
-    found, done = transformer(plan, run.arithmetic, run.seed), count(1)
-    if progress:
-        found.told = lambda: progress(next(done))
-    for _ in range(run.steps):
-        found.step()
+    found = transformer(plan, run.arithmetic, run.seed).run(run.steps, progress)
     each = range(plan.pipe.stages)
     return tuple(tuple(figures.of_stage(found, plan.stage(k))) for k in each), found.divergence

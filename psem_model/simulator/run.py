@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, count
+from itertools import combinations
+from typing import Self
 
 import numpy as np
 
@@ -22,23 +23,36 @@ from spec.language.schedule import Schedule
 from spec.meaning.match import Copies, Divergence, first_difference
 from spec.models.states import MIXED_ADAM, BytePolicy, State
 
+Progress = Callable[[int], None]
+
 
 class Trial(ABC):
     """Devices beside a single device, step by step.
 
-    `divergence`: the first, if what they keep differs after a step. `told`: called when some work of
-    the devices is done.
+    `divergence`: the first, if what they keep differs after a step.
     """
 
     single: Single
 
     def __init__(self, numbers: Arithmetic, rests: Rests) -> None:
-        self.numbers, self.rests, self.steps = numbers, rests, 0
+        self.numbers, self.rests, self.steps, self.works = numbers, rests, 0, 0
         self.divergence: Divergence | None = None
-        self.told: Callable[[], None] = lambda: None
 
-    def step(self) -> None:
-        """One step of the devices, of which what is sent is counted, and of the single device."""
+    def run(
+        self, steps: int, progress: Progress | None = None, stop_at_divergence: bool = False
+    ) -> Self:
+        """So many steps."""
+        for _ in range(steps):
+            self.step(progress)
+            if self.divergence and stop_at_divergence:
+                break
+        return self
+
+    def step(self, progress: Progress | None = None) -> None:
+        """One step of the devices, of which what is sent is counted, and of the single device.
+
+        `progress` is called with the number of works done.
+        """
         runs = self.executors()
         for network in (*self.links(), *(run.network for run in runs)):
             network.clear()
@@ -46,7 +60,9 @@ class Trial(ABC):
         for store in waits:
             store.take_whole()
         for _ in self.work():
-            self.told()
+            self.works += 1
+            if progress:
+                progress(self.works)
         for store in waits:
             store.leave_slices()
         self.single.step(self.steps)
@@ -216,7 +232,7 @@ def simulate(
     begin: Callable[[Array], Array] | None = None,
     cuts: Sequence[Cut] = (),
     rests: Rests = PADDED,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
     stop_at_divergence: bool = False,
 ) -> Run:
     """Run a schedule for some steps, on `psi` parameters in units of `unit`, beside a single device.
@@ -239,19 +255,13 @@ def simulate(
     unit = min(unit, psi)
     smaller = [psi % unit] if psi % unit else []  # the first, as no order is given
     cuts = cuts or [flat(length) for length in (*smaller, *[unit] * (psi // unit))]
-    numbers, done = _arithmetic(arithmetic), count(1)
+    numbers = _arithmetic(arithmetic)
 
     def ran(*poisons: int) -> Scheduled:
         """Runs that differ in what is not known."""
         every = [Data(seed, cluster, numbers, poison) for poison in poisons]
         found = Scheduled(schedule, cuts, micro_steps, policy, model, every, begin, rests)
-        if progress and len(poisons) == 1:
-            found.told = lambda: progress(next(done))
-        for _ in range(steps):
-            found.step()
-            if found.divergence and stop_at_divergence:
-                break
-        return found
+        return found.run(steps, progress if len(poisons) == 1 else None, stop_at_divergence)
 
     with np.errstate(all="ignore"):
         found = ran(0)

@@ -61,7 +61,7 @@ class Plan(NamedTuple):
 
     def run(self, programs=None, numbers=None, pipe=ONE_STAGE, steps=1, placings=None):
         """The model trained on the mesh beside one device, its states replicated."""
-        found = DistributedTransformer(
+        return DistributedTransformer(
             self.model,
             programs or self.programs,
             self.mesh,
@@ -71,10 +71,7 @@ class Plan(NamedTuple):
             replicated(self, pipe) if placings is None else placings,
             MIXED_ADAM,
             pipe,
-        )
-        for _ in range(steps):
-            found.step()
-        return found
+        ).run(steps)
 
     def differing(self, **options):
         """States and weights, with their layers, that are not as on one device."""
