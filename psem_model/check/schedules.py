@@ -214,10 +214,13 @@ class CheckedGroup:
 
 
 WORKING = "if they are a working copy, say so: parameters = { working = true } in [rest]"
-FIRST_COPY = (
-    "if other devices' statistics may be old, say so: "
-    f'statistics = "{Statistics.COPY.value}" in [training]'
-)
+OF_STATISTICS = {  # whose samples move them, and whose copy counts
+    whose: f'if {what}, say so: statistics = "{whose.value}" in [training]'
+    for whose, what in (
+        (Statistics.FIRST, "the first device's samples alone move the statistics"),
+        (Statistics.COPY, "other devices' statistics may be old"),
+    )
+}
 SHAPES = "no run: whole values do not fit into the room for a slice"
 RULES = {
     "fresh": "forward and backward read the current parameters, all of them, on every device",
@@ -270,9 +273,10 @@ def _declaration(schedule: Schedule, given: Given, policy: BytePolicy) -> str:
     theta, training = schedule.rest(State.PARAMETERS), schedule.training
     if is_right(schedule.with_rest(State.PARAMETERS, replace(theta, working=True)), given, policy):
         return WORKING
-    of_first = replace(schedule, training=replace(training, statistics=Statistics.COPY))
-    if training.statistics and is_right(of_first, given, policy):
-        return FIRST_COPY
+    for whose, said in OF_STATISTICS.items() if training.statistics else ():
+        of_some = replace(schedule, training=replace(training, statistics=whose))
+        if is_right(of_some, given, policy):
+            return said
     return ""
 
 

@@ -51,7 +51,7 @@ LAYER_KINDS = {
     DENSE: "in a model with experts, a layer without",
     STRAIGHT: "queries and keys are not turned: they know no positions",
 }
-LayerKind = frozenset[str]  # of `KINDS`: how a layer differs from most
+LayerKind = frozenset[str]  # of `LAYER_KINDS`: how a layer differs from most
 USUAL: LayerKind = frozenset()
 
 

@@ -2,12 +2,14 @@
 
 import pytest
 
-from psem_model.check.schedules import FIRST_COPY, check_schedule
+from psem_model.check.schedules import OF_STATISTICS, check_schedule
 from psem_model.check.words import reason
 from psem_model.reading.schedules import dumps, loads
+from psem_model.text.places import EXAMPLES
 from spec.checking.verdict import check
 from spec.meaning.reference import first_divergence, primes
 from spec.models.states import POLICIES
+from spec.models.training import Statistics
 from tests.support.crosscheck import agree_on_the_verdict
 
 SLICES = """
@@ -296,7 +298,13 @@ def test_statistics_sent_by_the_first_device_before_forward_are_its_copy():
             assert agree_on_the_verdict(schedule, {"dp": devices}, 2) is right
             assert (first_divergence(schedule, {"dp": devices}, steps=3) is None) is right
     rejected = check_schedule(loads(sent_first.replace("WHOSE", "first device"), ""), {}, None)
-    assert rejected.declaration == FIRST_COPY
+    assert rejected.declaration == OF_STATISTICS[Statistics.COPY]
+
+
+def test_statistics_of_the_first_device_that_are_said_to_be_of_all_are_told_how_to_say_it():
+    text = (EXAMPLES / "safe_statistics_of_both_axes.toml").read_text()
+    of_all = loads(text.replace('statistics = "first device"', "statistics = true"), "")
+    assert check_schedule(of_all, {}, None).declaration == OF_STATISTICS[Statistics.FIRST]
 
 
 def test_a_reset_within_slices_leaves_what_is_outside():
