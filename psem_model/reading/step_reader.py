@@ -121,8 +121,9 @@ class _Steps:
             path = ("cuts", axis.name)
             for index in axis.weights:
                 self.file.choose((*path, "weights"), index, [*there, *sorted({*INDICES} - {*there})])
-            if axis.stream:
-                self.file.choose((*path, "stream"), axis.stream, there)
+            for key, index in (("stream", axis.stream), ("ring", axis.ring)):
+                if index:
+                    self.file.choose((*path, key), index, there)
 
     def orders(self, programs: Iterable[Program]) -> dict[str, tuple[str, ...]]:
         """Of each index the axes that may cut it, the outer one first: as in axes, if not said."""

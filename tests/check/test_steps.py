@@ -146,6 +146,11 @@ def test_parts_in_another_order_are_told_with_the_line_of_what_takes_another_val
     assert LINES[found.at - 1].startswith("parts = ")
 
 
+def test_a_ring_along_an_index_that_no_value_has_is_refused_where_it_is_said(checked):
+    with pytest.raises(BadInput, match=r"line \d+, cuts.context.ring: given 'q'; expected one of"):
+        checked(text_of("zero1 * cp").replace('ring = "u"', 'ring = "q"'))
+
+
 def test_a_line_of_forward_that_backward_has_otherwise_is_told_beside_it(checked):
     gathers = [n for n, line in enumerate(LINES) if 'op = "all_gather"' in line]
     number = next(n for n in gathers if LINES.count(LINES[n]) > 1)
