@@ -247,6 +247,7 @@ CHANGES: dict[str, Change] = {
     "rows": _adding(lambda: NORM_FUNCTIONS),
     "whole": _listing(lambda: OF_WORDS),
     "merged": _adding(lambda: OF_WORDS),
+    "overwritten": _adding(value_names),
     "whole_gradients": _listing(lambda: (WORD_WEIGHT, "head_weight")),
     "samples": _one_of(Samples),
     "buckets": _buckets,

@@ -19,12 +19,13 @@ class Block:
     """One part: an embedding, one of the layers, or a head.
 
     `fullest`: bytes that each device computes with at the fullest moment of forward or backward, beside
-    weights, what is kept between the two, and gradients.
+    weights, what is kept between the two or takes its place, and gradients.
     """
 
     def __init__(self, program: Program, layer: int, devices: Devices) -> None:
         self.program, self.layer, self.devices = program, layer, devices
         self.apart = {*program.part.weights, *program.kept, *program.gradients.values()}
+        self.apart |= program.overwriting
         self.fullest: Number = 0
 
     @property

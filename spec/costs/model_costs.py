@@ -89,9 +89,10 @@ def waiting_bytes(
 def fullest_moment(program: Program, indices: Indices, mesh: Mesh) -> Number:
     """Bytes of the values that are there at once while the part runs, forward or backward, at most.
 
-    But for what is counted elsewhere: what is kept for backward, weights, and their gradients.
+    But for what is counted elsewhere: what is kept for backward, or is in its place, weights, and their
+    gradients.
     """
-    apart = {*program.part.weights, *program.gradients.values(), *program.kept}
+    apart = {*program.part.weights, *program.gradients.values(), *program.kept, *program.overwriting}
     moments = []
     first_parts = len(program.lines) - program.waiting
     for number, (here, rings) in enumerate(zip(live(program), arriving(program), strict=True)):

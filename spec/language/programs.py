@@ -27,7 +27,7 @@ from spec.devices.layouts import (
 )
 from spec.language.moves import COLLECTIVE, Axis, Move, with_turns
 from spec.language.turns import in_turns, is_in_turns, loops
-from spec.models.values import Does, Operation, Part, Role, Value
+from spec.models.values import Does, Operation, Part, Role, Value, cotangent_of
 
 _R, _S, _P = Layout
 Line = Operation | Move
@@ -80,6 +80,26 @@ class Program:
     def in_own_room(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
         """Those that backward does not have from others."""
         return tuple(value for value in values if value.plain_name not in self.part.merged)
+
+    @cached_property
+    def overwriting(self) -> frozenset[Value]:
+        """Cotangents that take the place of what they are of: of what is kept, and a kernel overwrites.
+
+        A kernel makes values of no width. (Liger Kernel, ops/cross_entropy.py; Megatron-LM,
+        core/fusions/fused_cross_entropy.py)
+        """
+        read = {value for line in self.forward if not line.makes.width for value in line.reads}
+        places = [
+            cotangent_of(value)
+            for value in self.kept
+            if value.plain_name in self.part.overwritten and value in read
+        ]
+        return frozenset(
+            value
+            for value in self.lies
+            for place in places
+            if value.plain_name == place.plain_name and value.name.startswith(place.name)
+        )
 
     @property
     def lines(self) -> tuple[Line, ...]:

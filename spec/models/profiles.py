@@ -84,7 +84,8 @@ class Profile:
     held from forward to backward. `unpadded`: states of which a device has its own rows and words
     alone. `whole_gradients`: weights that axes cut, and of which each device has all of the gradient.
     `like_gradients`: optimizer state begins as a copy of gradients. `merged`: values that backward has
-    from others that are kept. `at_once`: what goes round a ring is gathered before its first turn.
+    from others that are kept. `overwritten`: values that a kernel which reads them overwrites with
+    their cotangents. `at_once`: what goes round a ring is gathered before its first turn.
     `weighs_within`: odds of experts weigh what their last product reads.
     `buckets`: bytes of the first bucket, and of each other one. `copies`: gradients are copied to be
     reduced. `apart`: terms of a cotangent are summed over devices one by one, and not together.
@@ -127,6 +128,7 @@ class Profile:
     whole_gradients: frozenset[str] = frozenset()
     like_gradients: bool = False
     merged: frozenset[str] = frozenset()
+    overwritten: frozenset[str] = frozenset()
     buckets: tuple[int, int] = (0, 0)
     copies: bool = False
     apart: bool = False
@@ -188,7 +190,12 @@ def realised(part: Part, profile: Profile, width: Number) -> Part:
     stores = profile.stores.union(of_rows)
     sized = _sized(_copied(part, profile, width), profile, width)
     return replace(
-        sized, whole=profile.whole, stores=stores, merged=profile.merged, apart=profile.apart
+        sized,
+        whole=profile.whole,
+        stores=stores,
+        merged=profile.merged,
+        apart=profile.apart,
+        overwritten=profile.overwritten,
     )
 
 

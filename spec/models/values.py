@@ -143,7 +143,8 @@ class Part:
     `whole`: names of values that each device has of all words, along axes that cut words. `stores`: of
     values that are kept though backward does not read them. `merged`: of values that backward has from
     others that are kept, and which take no room of their own. `apart`: terms of a cotangent are summed
-    over devices one by one, and not together.
+    over devices one by one, and not together. `overwritten`: of values that a kernel which reads them
+    overwrites with their cotangents.
     """
 
     name: str
@@ -154,6 +155,7 @@ class Part:
     stores: frozenset[str] = frozenset()
     merged: frozenset[str] = frozenset()
     apart: bool = False
+    overwritten: frozenset[str] = frozenset()
 
     @cached_property
     def weights(self) -> tuple[Value, ...]:

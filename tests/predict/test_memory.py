@@ -106,10 +106,10 @@ def test_a_peak_is_what_is_there_and_what_passes(plan):
 LLAMA = {"config": "examples/configurations/llama-3-8b.json", "sequence": 4096}
 
 
-def test_the_head_computes_with_three_of_its_scores(predicted):
+def test_the_textbooks_head_computes_with_three_of_its_scores(predicted):
     """In fp32, as it goes backward: from exp, from the next word, and their sum."""
     for again in (NOTHING, EVERYTHING):
-        found = predicted("tp", devices=4, recompute=again, **LLAMA)
+        found = predicted("tp", devices=4, recompute=again, profile="textbook", **LLAMA)
         scores = 4 * 4096 * 128_256 // 4
         assert exact(found["parts"][HEAD]["computing"]) == 3 * scores
         memory = found["memory"]

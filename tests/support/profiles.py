@@ -45,6 +45,7 @@ def profiles(draw):
         whole_gradients=some(("word_weight", "head_weight")),
         like_gradients=draw(st.booleans()),
         merged=some(("total", "lost", "logits")),
+        overwritten=some((*NAMED, *INSIDE)),
         buckets=(draw(st.integers(1, 300)), draw(st.integers(1, 300))),
         copies=draw(st.booleans()),
         apart=draw(st.booleans()),

@@ -17,6 +17,7 @@ from spec.devices.layouts import PARTIAL, WHOLE, LayoutError, along
 from spec.language.moves import RANKS, Move, move_of
 from spec.meaning.terms import Terms
 from spec.models.parts import layer, parts
+from spec.models.profiles import TEXTBOOK, realised
 from spec.models.transformer import DROPPED, Transformer
 from spec.models.values import Builder, Role, Value
 from spec.plans.model_strategies import MODEL_AXES
@@ -187,6 +188,15 @@ def test_what_is_merged_is_kept_in_no_room_of_its_own(program):
         assert {*program.kept} - {*merged.stored} == {
             other for other in program.kept if other.plain_name == value.plain_name
         }
+
+
+def test_a_kernel_overwrites_what_it_reads_and_no_more():
+    kernel = replace(TEXTBOOK, inside=frozenset({"raised"}))
+    names = frozenset({"logits", "final_norm"})  # which a product reads, and no kernel
+    program = distribute(realised(parts(LLAMA)[-1], replace(kernel, overwritten=names), 2), ())
+    cotangents = {"d logits", "d logits of raised", "d logits of lost"}
+    assert {value.name for value in program.overwriting} == cotangents
+    assert not distribute(realised(parts(LLAMA)[-1], kernel, 2), ()).overwriting
 
 
 def test_only_what_is_in_turns_is_sent_home_round_a_ring():

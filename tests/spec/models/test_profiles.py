@@ -280,6 +280,21 @@ def test_own_rows_are_those_that_a_run_has_in_whatever_order_axes_are_typed(type
     assert [f for f in measured(plan, Run()).stages[0] if not f.equal] == []
 
 
+@pytest.mark.parametrize(("capped", "beside"), [(set(), 0), ({"logits"}, 1)])
+def test_a_kernel_overwrites_the_logits_that_it_reads_and_no_others(capped, beside):
+    """What a cap makes is overwritten; what it is made of has a cotangent beside it."""
+    logits = 4 * 4 * 1000  # bytes: of four tokens
+
+    def head(name):
+        plan = read(Asked("predict", "dp(1)", model=MODEL, profile=name))
+        model = replace(plan.transformer, capped=frozenset(capped), vocabulary=1000, hidden=8)
+        return replace(plan, model=model).costs["head"]
+
+    textbook, common = head("textbook"), head("common")
+    assert textbook.activations == common.activations
+    assert (textbook.computing // logits, common.computing // logits) == (3, beside)
+
+
 def test_placeholders_are_one_of_each_shape_and_of_one_expert():
     model = {**{k: str(v) for k, v in SHAPE.items()}, "sequence": "4", "vocabulary": "10"}
     mixture = {**model, "experts": "4", "chosen": "2"}
