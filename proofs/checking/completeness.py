@@ -9,6 +9,7 @@ from typing import Any
 
 from proofs.checking.further_schedules import Further, further_schedules, values_for_slices
 from proofs.checking.matching_schedules import Accepted, accepted_schedules
+from proofs.checking.right_sizes import sizes_are_found
 from proofs.checking.witnesses import Broken, broken_schedules
 from proofs.claim import claim
 from proofs.language.type_system import AXIS, OPERATORS, kinds, name, one_axis
@@ -47,6 +48,7 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
     listed: list[Broken | Accepted | Further] = [*broken_schedules(), *accepted_schedules()]
     for each in (*listed, *further_schedules()):
         _said_of_every_size(each)
+    sizes_are_found(k)
     for schedule, fit in values_for_slices():
         if check(schedule, {BATCH: 2}).rule != ("" if fit else "room"):
             raise KernelError(f"{k.claim}: values where there is room for slices, which fit: {fit}")

@@ -14,7 +14,7 @@ from spec.derivation.norms import clipped
 from spec.devices.mesh import Axes
 from spec.language.schedule import MICRO_STEPS, Buffer, Kind, Monomial, Op, Rest, Schedule, Span
 from spec.models.states import State
-from spec.models.training import Loss
+from spec.models.training import Loss, Statistics
 from spec.plans.modes import R, S
 from spec.plans.placement import BATCH, on_batch, place_states
 from spec.plans.strategies import STRATEGIES
@@ -39,7 +39,7 @@ class Further:
 def further_schedules() -> tuple[Further, ...]:
     """Of several micro-steps, of slices, of numbers of tokens and norms, and of two axes."""
     found = (*_of_micro_steps(), *_of_slices(), *_of_others(), *_of_groups(), *_of_numbers())
-    found += (*_of_sizes(), *_of_the_first())
+    found += (*_of_sizes(), *_of_the_first(), *_of_statistics())
     derived = (Further(name, schedule, right=True) for name, schedule in _of_placements())
     return (*(Further(name, schedule) for name, schedule in found), *derived)
 
@@ -252,6 +252,16 @@ def _of_placements() -> Iterator[tuple[str, Schedule]]:
         yield f"hsdp_{axis}_first", derive(replace(hsdp, first=(axis,)))
         yield f"hsdp_{axis}_again", derive(replace(hsdp, again=(axis,), uses=2))
     yield "parameters_on_the_host", derive(on_batch("O", "S", "S", "S"))
+
+
+def _of_statistics() -> Iterator[tuple[str, Schedule]]:
+    """Statistics that are the first device's along one of two axes."""
+    both = _replicated(("outer", "inner"))
+    forward, backward = both.micro_step
+    same = operation(Kind.BROADCAST, Buffer.STATISTICS, axes=both.axes[:1])
+    along_one = replace(both, micro_step=(forward, same, backward))
+    for whose in (Statistics.FIRST, Statistics.COPY):
+        yield f"statistics_of_{whose.name.lower()}_along_one_axis", meant(along_one, statistics=whose)
 
 
 def values_for_slices() -> Iterator[tuple[Schedule, bool]]:

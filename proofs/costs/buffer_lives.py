@@ -6,11 +6,11 @@ sizes nothing is looked at. So it is another definition than that of `spec.costs
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from spec.language.schedule import RESTING, STATE_OF, Buffer, Kind, Op, Schedule
-from spec.meaning.semantics import Store, execute, initial
+from spec.meaning.semantics import CONTENT, Store, execute, initial
 from spec.models.states import State
 
 Place = tuple[Buffer, str]
@@ -35,6 +35,13 @@ class Watched(dict[Place, tuple[bool, Any]]):
         super().__init__(store)
         self.read: set[Buffer] = set()
         self.written: set[Buffer] = set()
+        self.missed: set[Buffer] = set()  # asked for, and not there
+
+    def __contains__(self, place: object) -> bool:
+        there = super().__contains__(place)
+        if not there and isinstance(place, tuple) and place[1] == CONTENT:
+            self.missed.add(place[0])
+        return there
 
     def __getitem__(self, place: Place) -> tuple[bool, Any]:
         host, value = super().__getitem__(place)
@@ -48,15 +55,27 @@ class Watched(dict[Place, tuple[bool, Any]]):
             self.written.add(place[0])
 
 
-def touched(schedule: Schedule) -> list[tuple[set[Buffer], set[Buffer]]]:
-    """The buffers that each operation of a step reads, and those that it writes."""
+def _watched(schedule: Schedule) -> Iterator[tuple[Op, Watched]]:
+    """Each operation of a step, as it runs, and what it did to the store."""
     domain: Any = Anything()
     store = Watched(initial(schedule, domain, None, None))
-    found = []
     for micro_step, op in schedule.flat(1):
-        store.read, store.written = set(), set()
+        store.read, store.written, store.missed = set(), set(), set()
         execute(op, schedule, domain, store, micro_step)
-        found.append((store.read | _reads_besides(op), store.written))
+        yield op, store
+
+
+def touched(schedule: Schedule) -> list[tuple[set[Buffer], set[Buffer]]]:
+    """The buffers that each operation of a step reads, and those that it writes."""
+    return [(store.read | _reads_besides(op), store.written) for op, store in _watched(schedule)]
+
+
+def read_first(schedule: Schedule) -> set[Buffer]:
+    """The buffers that a step reads before it has written them, whether they are there or not."""
+    found, written = set[Buffer](), set[Buffer]()
+    for _, store in _watched(schedule):
+        found |= (store.read | store.missed) - written
+        written |= store.written
     return found
 
 

@@ -6,6 +6,7 @@ Volumes are elements or bytes that one device sends per step, with `m` micro-ste
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from proofs.claim import claim
@@ -13,10 +14,13 @@ from proofs.costs.owners import owners_send_what_rings_do
 from proofs.tools.encoding import ModeSort, Symbolic, over_placements, realisable
 from proofs.trusted.kernel import Kernel, Theorem
 from proofs.trusted.terms import And, RealVal
-from spec.costs.communication import moves, totals
+from spec.costs.communication import elements_sent, moves, totals
 from spec.costs.memory import Sizes
 from spec.derivation.derive import derive
-from spec.models.states import BytePolicy
+from spec.derivation.norms import clipped
+from spec.language.schedule import Buffer, Kind, Op, Phase, Rest, Schedule
+from spec.models.states import BytePolicy, State
+from spec.models.values import FULL
 from spec.plans.placement import BATCH, Placement
 from spec.plans.strategies import STRATEGIES
 
@@ -51,6 +55,8 @@ class Symbols:
         return self.moves(STRATEGIES[strategy], micro_steps)[2]
 
 
+USES = 3  # of a gradient by an optimizer
+WEIGHTS_AT_REST = Buffer.PARAMETERS, Buffer.OPTIMIZER
 VOLUMES = {
     "dp": 2,
     "zero1": 2,
@@ -121,9 +127,35 @@ def zero3_moves_half_as_much_again(k: Kernel) -> tuple[Theorem, ...]:
 
 @claim("X3")
 def in_bytes_only_with_equal_widths(k: Kernel) -> tuple[Theorem, ...]:
-    """In bytes the ratio is 3/2 if and only if weights and gradients are equally wide. (Claim X3)"""
+    """In bytes the ratio is 3/2 if and only if weights and gradients are equally wide.
+
+    Where they pass in other types: gathered parameters in one, gradients that are summed in another;
+    over the host link, and where updated weights are gathered, what passes is as it rests. A norm, and
+    a count, are one fp32 number. (Claim X3)
+    """
     s = Symbols(k)
+    gathered, reduced, quantised = k.reals("gathered reduced quantised")
+    policy = BytePolicy(s.w, s.g, s.k, gathered=gathered, reduced=reduced, quantised=quantised)
+    sizes = Sizes(s.psi, {BATCH: s.n}, policy, None, Symbolic([(s.psi, s.c)]))
+
+    def sent(schedule: Schedule) -> tuple[Any, Any]:
+        """Bytes to other devices, and over the host link."""
+        return totals(moves(schedule, sizes))[1:]
+
+    zero1, zero3, offload = (derive(STRATEGIES[x]) for x in ("zero1", "zero3", "zero-offload"))
+    a_pass = (s.n - 1) * s.c
+    of_a_norm = 2 * (s.n - 1) * FULL  # a chunk is one number
+    types = k.prove(
+        "each_passes_in_its_type",
+        And(
+            sent(zero3)[0] == (2 * quantised + reduced) * a_pass,
+            sent(zero1)[0] == (reduced + s.w) * a_pass,
+            sent(offload)[1] == (s.g + s.w) * s.c,
+            sent(clipped(zero1))[0] == sent(zero1)[0] + of_a_norm,
+        ),
+    )
     return (
+        types,
         k.prove(
             "three_halves_iff_equal_widths",
             (2 * s.bytes("zero3") == 3 * s.bytes("dp")) == (s.w == s.g),
@@ -145,7 +177,35 @@ def accumulation_multiplies_what_is_not_kept_whole(k: Kernel) -> tuple[Theorem, 
             "passes_with_accumulation",
             And(*(s.elements(x, s.m) == p * ((s.n - 1) * s.c) for x, p in passes.items())),
         ),
+        _hybrid_accumulates(k.part("hybrid")),
     )
+
+
+def _hybrid_accumulates(k: Kernel) -> Theorem:
+    """HSDP sums over replicas once, a slice; or a whole gradient, first, in each micro-step; or again.
+
+    Along the axis that cuts its states nothing is summed first, nor again.
+    """
+    psi, replica, shard, m = k.reals("psi replica shard m")
+    mesh = {"replica": replica, "shard": shard}
+    sizes = Sizes(psi, mesh, BytePolicy(2, 2, 12), None, Symbolic())
+    inside = 3 * m * ((shard - 1) * (psi / shard))
+    slice_, whole = (2 * ((replica - 1) * (psi / n)) for n in (shard * replica, replica))
+    ways = {
+        (): (slice_, slice_),
+        ("shard",): (slice_, slice_),
+        ("replica",): (m * whole, USES * slice_),
+    }
+    claims = []
+    for axes, across in ways.items():
+        first, again = (
+            replace(STRATEGIES["hsdp"], first=axes),
+            replace(STRATEGIES["hsdp"], again=axes, uses=USES),
+        )
+        for placement, outside in zip((first, again), across, strict=True):
+            sent = totals(moves(derive(placement), sizes, m))[0]
+            claims.append(sent == inside + outside)
+    return k.prove("hybrid_sums_over_replicas", And(*claims))
 
 
 @claim("X5")
@@ -164,8 +224,16 @@ def offload_moves_gradients_down_and_weights_up(k: Kernel) -> tuple[Theorem, ...
         s.host("zero-offload") == 4 * s.psi,
         given=[s.c == s.psi, s.w == 2, s.g == 2],
     )
+    slices = {State.PARAMETERS: Rest((BATCH,)), State.OPTIMIZER: Rest()}
+    kept = Schedule((BATCH,), tuple((dict.fromkeys(State, Rest()) | slices).items()), (), ())
+    sizes = Sizes(s.psi, {BATCH: s.n}, BytePolicy(2, 2, 12), None, Symbolic([(s.psi, s.c)]))
+    ways = [Op(Kind.FETCH, Phase.UPDATE, *way) for way in (WEIGHTS_AT_REST, WEIGHTS_AT_REST[::-1])]
+    room = k.prove(
+        "as_much_as_there_is_room_for_on_both_sides",
+        And(*(elements_sent(op, kept, sizes) == s.c for op in ways)),
+    )
     others = k.prove(
         "nothing_without_offload",
         And(*(s.host(x, s.m) == 0 for x in BATCH_STRATEGIES if x != "zero-offload")),
     )
-    return traffic, single, others
+    return traffic, single, room, others

@@ -13,7 +13,8 @@ from typing import Any
 
 from proofs.checking.matching_schedules import accepted_schedules
 from proofs.claim import claim
-from proofs.costs.buffer_lives import lives
+from proofs.costs.buffer_lives import lives, read_first
+from proofs.costs.passing import others_hold_by_hand
 from proofs.costs.units import units_take_turns
 from proofs.tools.encoding import Symbolic, realisable_placements
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
@@ -27,12 +28,14 @@ from spec.costs.memory import (
     transient,
 )
 from spec.derivation.derive import derive
-from spec.language.schedule import Kind, Op, Schedule, Span
+from spec.language.schedule import Buffer, Kind, Op, Schedule, Span
 from spec.meaning.semantics import updates_on_host
 from spec.models.states import BytePolicy, State
 from spec.numbers.arithmetic import DIVISIBLE
 from spec.plans.placement import BATCH
 from spec.plans.strategies import STRATEGIES
+
+SUMMED = {Buffer.FRESH, Buffer.TIED, Buffer.TOKENS, Buffer.TOTAL_TOKENS}  # what may start at zero
 
 
 class Symbols:
@@ -183,6 +186,7 @@ def peak_is_resting_plus_largest_transient(k: Kernel) -> tuple[Theorem, ...]:
         _ledger_balances(k.part("ledger")),
         *_largest_are_what_lives(k.part("lives")),
         _named_strategies_hold(k.part("named")),
+        others_hold_by_hand(k.part("others")),
         *units_take_turns(k.part("units")),
     )
 
@@ -284,6 +288,8 @@ def _largest_are_what_lives(k: Kernel) -> tuple[Theorem, ...]:
     placed = (*realisable_placements().values(), *STRATEGIES.values())
     others = (accepted.schedule for accepted in accepted_schedules())
     for schedule in dict.fromkeys((*map(derive, placed), *others)):
+        if {*schedule.sums} != read_first(schedule) & SUMMED:
+            raise KernelError(f"{schedule.sums} start at zero, not {read_first(schedule) & SUMMED}")
         what_is_held, what_lives = map(most, _held_and_alive(schedule))
         if _waits_for_its_turn(schedule):
             more[what_is_held >= what_lives] = None

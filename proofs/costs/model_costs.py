@@ -12,7 +12,12 @@ from dataclasses import replace
 from typing import Any
 
 from proofs.claim import claim
-from proofs.costs.own_parts import own_parts_are_all, own_parts_of_layers_are_all
+from proofs.costs.own_parts import (
+    own_parts_are_all,
+    own_parts_of_layers_are_all,
+    own_rows_are_all,
+    stored_beside,
+)
 from proofs.costs.reciprocals import divisor
 from proofs.costs.weights import (
     experts_weights_are_counted,
@@ -21,7 +26,7 @@ from proofs.costs.weights import (
     tied_words_are_counted_once,
 )
 from proofs.language.programs import GPT, LLAMA
-from proofs.trusted.kernel import Bool, Kernel, Theorem
+from proofs.trusted.kernel import Bool, Kernel, KernelError, Theorem
 from proofs.trusted.terms import RealVal
 from spec.costs.model_costs import elements_moved, kept_bytes, weights
 from spec.derivation.distribute import EVERYTHING, NOTHING, PAIRS, distribute
@@ -166,6 +171,7 @@ def context_parallelism_moves_keys_or_heads(k: Kernel) -> tuple[Theorem, ...]:
         x = Symbols(k.part(name), model)
         gathered, held = (x.program("cp-all-gather", held=held) for held in (False, True))
         ring, swap = x.program("cp"), x.program("cp-all-to-all")
+        at_once = distribute(layer(x.shape), (replace(MODEL_AXES["cp"], at_once=True),))
         all_keys = 2 * x.b * x.s * x.kv * x.d
         keys = x.passed * all_keys
         both = x.passed * (x.b * x.s / x.n) * (2 * x.a * x.d + 2 * x.kv * x.d)
@@ -176,8 +182,14 @@ def context_parallelism_moves_keys_or_heads(k: Kernel) -> tuple[Theorem, ...]:
             "all_gather_held_backward": (held, held.backward, keys),
             "ring_gradients": (ring, sums(ring), x.gradients(ring)),
             "all_to_all_gradients": (swap, sums(swap), x.gradients(swap)),
+            "at_once_forward": (at_once, at_once.forward, keys),
         }
         found += x.sends(volumes)
+        for program, names in ((ring, {"ring_gather"}), (at_once, {"all_gather"})):
+            sent_by = {program.sent_by(move) for move in program.moves if move.turns in program.turns}
+            gathers = {name for name in sent_by if name.endswith("gather")}
+            if gathers != names or sent_by - names != {"accumulate", "merge", "ring_reduce"}:
+                raise KernelError(f"{k.claim}: slices of keys are sent by {sent_by}")
         is_reciprocal = x.n * x.n.reciprocal == 1
         backward = {"ring_backward": (ring, ring.backward, keys + all_keys)}
         found += x.sends(backward, is_reciprocal)
@@ -266,6 +278,8 @@ def layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
     tied_words_are_counted_once(k)
     largest_are_found(k)
     own_parts_are_all(k)
+    own_rows_are_all(k)
+    stored_beside(k)
     own_parts_of_layers_are_all(k)
     ends = (2 * GPT.vocabulary + GPT.positions + 2) * x.h
     return *x.keeps(rows), model_has_weights(k, x.shape, 12 * x.h * x.h + 13 * x.h, ends)

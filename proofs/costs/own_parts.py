@@ -5,16 +5,19 @@ Numbers, for sizes that no number of devices divides.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from math import prod
 
 from proofs.language.programs import GPT
 from proofs.trusted.kernel import Kernel, KernelError
+from spec.costs.memory import Sizes, Unit, Vector
 from spec.costs.model_costs import elements, kept_bytes, waiting_bytes
-from spec.derivation.distribute import distribute
+from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, distribute
 from spec.derivation.two_parts import in_two_parts
 from spec.devices.layouts import PARTIAL, WHOLE, along
 from spec.models.parts import layer
+from spec.models.states import BytePolicy, State
 from spec.models.values import Value
 from spec.plans.model_strategies import MODEL_AXES
 
@@ -36,6 +39,26 @@ def own_parts_are_all(k: Kernel) -> None:
             raise KernelError(f"{k.claim}: {lies}: the most is not what any device may have")
 
 
+def own_rows_are_all(k: Kernel) -> None:
+    """Raise KernelError unless devices have all rows of states without padding, on one axis or two.
+
+    Of two vectors, three of the one; along an axis that nothing is cut along, each has them all.
+    """
+    units = (Unit((Vector(7, 3), Vector(4)), 3), Unit((Vector(11, 2),)))
+    rows = 3 * (7 * 3 + 4) + 11 * 2
+    policy, unpadded = BytePolicy(1, 1, 1), frozenset({State.OPTIMIZER})
+    for cut, axes in product((("a",), ("b",), ("a", "b")), repeat=2):
+        own = [
+            Sizes(rows, MESH, policy, cut=cut, units=units, unpadded=unpadded, place=place).at_rest(
+                State.OPTIMIZER, axes
+            )
+            for place in _places(MESH)
+        ]
+        times = prod(MESH[axis] for axis in MESH if axis not in axes or axis not in cut)
+        if sum(own) != times * rows:
+            raise KernelError(f"{k.claim}: cut along {cut}, devices have {own} along {axes}")
+
+
 def own_parts_of_layers_are_all(k: Kernel) -> None:
     """Raise KernelError unless with TP+SP devices keep, and hold, a layer's activations among them.
 
@@ -49,6 +72,18 @@ def own_parts_of_layers_are_all(k: Kernel) -> None:
         expected = bytes_of(alone, sizes, {}) + (DEVICES - 1) * copied
         if sum(own) != expected:
             raise KernelError(f"{k.claim}: {own} of {expected} bytes, {bytes_of.__name__}")
+
+
+def stored_beside(k: Kernel) -> None:
+    """Raise KernelError unless what a part stores beside is kept, but where all is made again."""
+    alone = distribute(layer(GPT), ())
+    made = [line.makes for line in alone.forward if line.makes.width]
+    stored = next(value for value in made if value not in alone.kept)
+    part = replace(layer(GPT), stores=frozenset({stored.name}))
+    for again in (NOTHING, EVERYTHING, FROM_SLICES):
+        kept = distribute(part, (), again).kept
+        if kept != ((*alone.kept, stored) if again == NOTHING else (part.takes,)):
+            raise KernelError(f"{k.claim}: {kept} are kept, made again: {again}")
 
 
 def _places(mesh: dict[str, int]) -> list[dict[str, int]]:

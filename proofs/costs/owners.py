@@ -13,6 +13,7 @@ from spec.costs.owners import Owners
 from spec.derivation.derive import derive
 from spec.devices.collectives import all_gather_sends, reduce_scatter_sends, ring_steps
 from spec.devices.mesh import Axes, Device
+from spec.language.schedule import Span
 from spec.models.states import BytePolicy, State
 from spec.numbers.arithmetic import EXACT, ceil_div
 from spec.plans.placement import BATCH
@@ -112,6 +113,10 @@ def _require_named(k: Kernel) -> None:
     for name, moved in expected.items():
         sizes = Sizes(whole, owners.mesh, BytePolicy(2, 2, 12), None, EXACT, (BATCH,), units)
         sizes = replace(sizes, owners=owners)
+        pair = (Unit((Vector(2, 5, 0), Vector(3, 4, 1), Vector(1, 7, 1))),)
+        of_units = [sizes.slice(axes, Span.UNIT, pair) for axes in ((BATCH,), ())]
+        if of_units != [3 * 4 + 1 * 7, 2 * 5 + 3 * 4 + 1 * 7]:
+            raise KernelError(f"{k.claim}: of units and in all owners have {of_units}")
         found = moves(derive(STRATEGIES[name]), sizes)
         has = [(move.collective, move.elements) for move in found]
         if has != moved or sizes.at_rest(State.OPTIMIZER, (BATCH,)) != largest:

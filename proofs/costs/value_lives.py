@@ -13,7 +13,7 @@ from spec.costs.lifetimes import phases
 from spec.devices.layouts import WHOLE
 from spec.language.moves import Move
 from spec.language.programs import Line, Program
-from spec.models.values import Value
+from spec.models.values import Role, Value
 
 TURNS = 3  # of each loop: a first one, a last one, and one between them
 Turns = tuple[tuple[str, int], ...]  # which turn of each loop it is
@@ -23,9 +23,11 @@ Instance = tuple[Value, Turns]  # a value, in those turns along which it is not 
 def value_lives(program: Program) -> list[set[Value]]:
     """While each line runs, forward and then backward, part by part, the values that are there then."""
     forward, first, second = phases(program)
-    needed_then = [value for line in second for value in line.reads]
     made_then = {line.makes for line in second}
-    kept_between = {v for v in needed_then if v not in made_then and v in program.held_between}
+    needed_then = {value for line in second for value in line.reads if value not in made_then}
+    # masks and the like are drawn again, unless they are kept
+    drawn = {v for v in needed_then if v.role is Role.CONSTANT and v not in program.kept}
+    kept_between = needed_then - drawn
     return [
         *_lives(program, forward, {program.part.takes}, {program.gives}),
         *_lives(program, first, {program.seed}, {program.returns, *kept_between}),

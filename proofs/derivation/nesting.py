@@ -10,7 +10,7 @@ from typing import Any
 from proofs.claim import claim
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.terms import Not
-from spec.checking.steps import check_orders
+from spec.checking.steps import check_orders, cut_twice
 from spec.derivation.distribute import FROM_SLICES, distribute
 from spec.derivation.nesting import AxisOrders, axis_orders
 from spec.devices.hierarchy import device_number
@@ -18,6 +18,7 @@ from spec.devices.layouts import LayoutError, Lies
 from spec.devices.mesh import Axes, first_element
 from spec.language.moves import Move
 from spec.language.programs import Program
+from spec.language.steps import Step
 from spec.models.parts import parts
 from spec.models.transformer import Transformer
 from spec.plans.model_strategies import MODEL_AXES
@@ -70,6 +71,10 @@ def _require_orders(names: tuple[str, str]) -> bool:
     devices = tuple(axis.name for axis in axes)
     programs = tuple(distribute(part, axes, FROM_SLICES) for part in parts(MODEL))
     derived = axis_orders(programs)
+    values = [lies for program in programs for lies in program.lies.values()]
+    twice = {i for i in derived if any(all(lies[a].index == i for a in devices) for lies in values)}
+    if cut_twice(Step(programs, (), orders=derived)) != {index: derived[index] for index in twice}:
+        raise KernelError(f"{names}: both axes cut {twice}, and others are said")
     others = [derived | {index: order[::-1]} for index, order in derived.items()]
     wrong = [found for found in others if not _leave_chunks(programs, found, devices)]
     for found in (derived, *others):

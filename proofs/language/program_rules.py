@@ -131,7 +131,7 @@ def rules_in(program: Program) -> set[Rule]:
     starts[program.seed] = of_cotangent(lies[program.gives])
     if any(lies[value] != start for value, start in starts.items()):
         raise KernelError(f"{part.name}: starts from values that lie otherwise")
-    for line in program.lines:
+    for line in (*program.forward, *program.backward):
         if isinstance(line, Move):
             before = lies[line.value]
             moved = before[line.axis].plain == line.before != line.after

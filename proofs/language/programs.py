@@ -34,7 +34,7 @@ from proofs.trusted.terms import And, BoolSort, BoolVal, DeclareSort, If, Implie
 from spec.checking.programs import check_program, on_whole_values
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS, distribute
 from spec.devices.layouts import LayoutError
-from spec.language.moves import Axis
+from spec.language.moves import Axis, Move
 from spec.language.programs import Program
 from spec.meaning.terms import Terms, differentiated
 from spec.models.parts import layer, parts
@@ -49,7 +49,7 @@ from spec.models.transformer import (
     Transformer,
 )
 from spec.models.values import Builder, Part, Role, Value
-from spec.plans.model_strategies import MODEL_AXES
+from spec.plans.model_strategies import MODEL_AXES, copies_within
 
 # one of each kind; sizes do not matter to what is derived
 GPT = Transformer(1, 8, 4, 4, 2, 32, 16, positions=4, dropout=DROPPED)
@@ -84,6 +84,15 @@ LLAMA_4 = replace(
 MODELS = (*(GPT, LLAMA), *WITH_EXPERTS, OLMO_2, GEMMA_3, BLOOM, FALCON, DEEPSEEK, GPT_OSS, LLAMA_4)
 PARTS = tuple(dict.fromkeys(part for model in MODELS for part in parts(model)))
 AXES = tuple({replace(axis, held=held): None for axis in MODEL_AXES.values() for held in (False, True)})
+TENSOR, RING = MODEL_AXES["tp+sp"], MODEL_AXES["cp"]
+OTHER_RING, OTHER_TENSOR = (replace(axis, name=f"other {axis.name}") for axis in (RING, TENSOR))
+SEVERAL = (  # axes at once
+    (RING, OTHER_RING),
+    (RING, TENSOR, copies_within(TENSOR)),
+    (TENSOR, OTHER_TENSOR, MODEL_AXES["cp-all-gather"]),
+    (MODEL_AXES["dp"], replace(TENSOR, held=True), MODEL_AXES["cp-all-gather"]),
+    (replace(RING, at_once=True), MODEL_AXES["tp"]),
+)
 
 
 # ------------------------------------------------------------------------------ claims
@@ -152,6 +161,11 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     needed = {*accepted_rules()}
     for part in PARTS:
         needed |= checked(part, [(), *((axis,) for axis in AXES)])
+    needed |= checked(layer(LLAMA), SEVERAL)
+    for several in SEVERAL:
+        program = distribute(layer(LLAMA), several)
+        for move in program.moves:
+            must_reject(check_program, _without(program, move))
     ring = distribute(layer(LLAMA), (MODEL_AXES["cp"],))
     sliced = distribute(layer(GPT), (MODEL_AXES["tp+sp"],))
     for damaged in (*damaged_rings(ring), *with_less_kept(sliced)):
@@ -167,6 +181,19 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
         contractions_have_transposes(k.part("transposes")),
         _lines_compose(k.part("lines")),
     )
+
+
+def _without(program: Program, move: Move) -> Program:
+    """The program without a move. Raises KernelError unless it has all else, as it was."""
+    found = program.without(move)
+    ends = found.gives, found.returns, *found.gradients.values(), *found.kept
+    reads = [value for line in found.lines for value in line.reads]
+    others = [line for line in program.lines if line != move and move.makes not in line.reads]
+    if len(found.lines) != len(program.lines) - program.lines.count(move) or move.makes in reads:
+        raise KernelError(f"{move}: it is not forgotten")
+    if move.makes in ends or {*others} - {*found.lines} or len(found.kept) != len({*found.kept}):
+        raise KernelError(f"{move}: more is forgotten, or less")
+    return found
 
 
 @claim("F1")

@@ -9,11 +9,14 @@ from proofs.plans.norms import DEVICES, axes_of, every_slice_counts_once
 from proofs.trusted.kernel import KernelError
 from spec.checking.steps import check_step
 from spec.checking.verdict import check
+from spec.derivation.distribute import EVERYTHING
 from spec.derivation.steps import derive_step
 from spec.devices.layouts import LayoutError
 from spec.devices.mesh import Axes
 from spec.language.schedule import Buffer, Kind, Op, Schedule
 from spec.language.steps import Group, Step
+from spec.models.training import PLAIN
+from spec.models.transformer import is_layer
 from spec.models.values import Part
 from spec.plans.compose import Product, factor
 
@@ -33,6 +36,17 @@ def require_accepted(names: tuple[str, ...], parts: Sequence[Part]) -> None:
         raise KernelError(f"{plan}: {error}") from None
     if not accepted or not every_slice_counts_once(step):
         raise KernelError(f"{plan}: a step that clips is not accepted")
+    ends = {weight.name for part in parts if not is_layer(part.name) for weight in part.weights}
+    first, *others = step.groups
+    unclipped = replace(first, schedule=replace(first.schedule, training=PLAIN))
+    clips = [replace(step, groups=(unclipped, *some)).clips for some in ((), others)]
+    if step.root != ends or clips != [False, bool(others)]:
+        raise KernelError(f"{plan}: its root is {step.root}, or it is not said to clip")
+    again = derive_step(Product(tuple(map(factor, names))), parts, again=EVERYTHING)
+    for plain, recomputed in zip(step.programs, again.programs, strict=True):
+        kept = (plain.part.takes,) if is_layer(plain.part.name) else plain.kept
+        if recomputed.kept != kept:
+            raise KernelError(f"{plan}: {plain.part.name} keeps {recomputed.kept}, made again")
     for number, fault in _faults(step):
         other = replace(step, groups=(*step.groups[:number], fault, *step.groups[number + 1 :]))
         if every_slice_counts_once(other):

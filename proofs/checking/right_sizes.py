@@ -1,0 +1,102 @@
+"""T3: for which sizes a schedule is right is found, and said: of errors that vanish for some sizes.
+
+Gradients are taken some more times, as often as a polynomial in devices and micro-steps says. So the
+schedule is right where that is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from itertools import pairwise, product
+
+from proofs.checking.witnesses import around, operation
+from proofs.trusted.kernel import Kernel, KernelError
+from spec.checking.algebra import taker
+from spec.checking.everywhere import Everywhere, complete, everywhere
+from spec.checking.verdict import check
+from spec.derivation.derive import derive
+from spec.language.schedule import MICRO_STEPS, Buffer, Kind, Monomial, Op, Schedule, Span
+from spec.numbers.any_size import any_size
+from spec.plans.placement import BATCH
+from spec.plans.strategies import STRATEGIES
+
+Terms = dict[tuple[int, int], int]  # by the exponents of devices and micro-steps, how often
+FRESH, GRADIENTS = Buffer.FRESH, Buffer.GRADIENTS
+# what the error is in devices and micro-steps, and whether it is 0 for so many
+ERRORS: dict[str, tuple[Terms, Callable[[int, int], bool]]] = {
+    "four devices": ({(1, 0): 1, (0, 0): -4}, lambda n, _: n == 4),
+    "two or seven devices": ({(2, 0): 1, (1, 0): -9, (0, 0): 14}, lambda n, _: n in (2, 7)),
+    "five micro-steps": ({(0, 1): 1, (0, 0): -5}, lambda _, m: m == 5),
+    "twelve samples": ({(1, 1): 1, (0, 0): -12}, lambda n, m: n * m == 12),
+    "as many micro-steps": ({(1, 0): 1, (0, 1): -1}, lambda n, m: n == m),
+}
+CURVES = ("as many micro-steps",)  # of more sizes than are looked at: on these nothing need be said
+SIZES = range(1, 13)
+LOOKED_AT = 6  # points
+
+
+def sizes_are_found(k: Kernel) -> None:
+    """Raise KernelError unless what is said to be right, and wrong, is so, and is all of it."""
+    for name, (terms, vanishes) in ERRORS.items():
+        schedule = _with_error(terms)
+        found = everywhere(schedule, {})
+        (general, *_) = found.found
+        for n, m in product(SIZES, repeat=2):
+            said = {one.accepted for one in found.found if one.says({BATCH: n, MICRO_STEPS: m})}
+            at = {BATCH: n, MICRO_STEPS: m}
+            silent = name in CURVES and any(c.at(at) == 0 for c in general.conditions)
+            if said != {vanishes(n, m)} and not (silent and not said):
+                raise KernelError(f"{k.claim}: {name}: of {n} devices and {m} micro-steps: {said}")
+        if all(map(complete, general.conditions)) is (name in CURVES):
+            raise KernelError(f"{k.claim}: {name}: whether all sizes are looked at is not so")
+        _require_points(k, name, schedule, found)
+    _require_undecided(k)
+    for shift, size in product(range(-5, 6), range(2, 8)):  # who takes the slice of device 0
+        takers = {(taker(of, shift) + shift) % size for of in (size, any_size(BATCH))}
+        if takers != {0}:
+            raise KernelError(f"{k.claim}: with a shift of {shift}, of {size} devices: {takers}")
+
+
+def _require_points(k: Kernel, name: str, schedule: Schedule, found: Everywhere) -> None:
+    """Points at which it is wrong: rejected, few devices first, of few those with few micro-steps."""
+    points = [*found.points()]
+    keys = [(max(point[BATCH], 3), point[MICRO_STEPS]) for point in points]
+    if any(later < earlier for earlier, later in pairwise(keys)):
+        raise KernelError(f"{k.claim}: {name}: points are {points}")
+    for wrong in (one for one in found.found if not one.accepted):
+        if not any(map(wrong.says, points)):
+            raise KernelError(f"{k.claim}: {name}: of {wrong.sizes} there is no point")
+    for point in points[:LOOKED_AT]:
+        if check(schedule, {BATCH: point[BATCH]}, point[MICRO_STEPS]).accepted:
+            raise KernelError(f"{k.claim}: {name}: right with {point}")
+
+
+def _require_undecided(k: Kernel) -> None:
+    """What grows in every micro-step is not decided, but for few of them; it is right for one."""
+    twice = operation(Kind.SCALE, GRADIENTS, by=Monomial(Fraction(2)))
+    found = everywhere(around(derive(STRATEGIES["dp"]), first=(twice,)), {})
+    right = [one.sizes for one in found.right]
+    looked_at = sorted({one.sizes[MICRO_STEPS] for one in found.found if MICRO_STEPS in one.sizes})
+    if found.accepted or found.undecided != (MICRO_STEPS,) or right != [{MICRO_STEPS: 1}]:
+        raise KernelError(f"{k.claim}: undecided: {found.undecided}, right with {right}")
+    if looked_at != [1, 2, 3]:
+        raise KernelError(f"{k.claim}: of what is not decided {looked_at} is looked at")
+
+
+def _with_error(terms: Terms) -> Schedule:
+    """Data parallelism that adds its gradients so many times more, before they are summed."""
+    dp = derive(STRATEGIES["dp"])
+    keep = operation(Kind.KEEP, GRADIENTS, FRESH, span=Span.WHOLE)
+    return around(dp, before=(keep, *_added(terms), operation(Kind.RELEASE, FRESH)))
+
+
+def _added(terms: Terms) -> Iterator[Op]:
+    """A copy is scaled, and added, for each term: from what it was for the one before."""
+    last, were = Fraction(1), (0, 0)
+    for exponents, number in terms.items():
+        changed = zip((BATCH, MICRO_STEPS), exponents, were, strict=True)
+        sizes = tuple((name, now - before) for name, now, before in changed if now != before)
+        yield operation(Kind.SCALE, FRESH, by=Monomial(number / last, sizes))
+        yield operation(Kind.ACCUMULATE, FRESH, GRADIENTS)
+        last, were = Fraction(number), exponents
