@@ -91,7 +91,7 @@ def _cost(edit: Edit, given: Schedule) -> float:
             + 0.5 * (edit.to.part < edit.at.part)
             - 0.75 * (kind in TIDYING and edit.to > edit.at)
         )
-        cost += len(_lacking(edit.schedule)) > len(_lacking(given))
+        cost += (len(_lacking(edit.schedule)) > len(_lacking(given))) + (kind in PIVOTS)
         if not edit.fields:
             return cost  # it says as much
     simpler = 0.25 * (_length(edit.schedule) - _length(given))

@@ -156,6 +156,12 @@ ENDS = {  # what is cut off or left out at the end, and the lines with which it 
 }
 
 
+def test_a_gather_that_is_missing_is_put_back_and_forward_is_not_moved_to_another(tmp_path):
+    found, _ = checked(("zero3", removed(M, 0)), tmp_path)
+    assert found.wrong.op.kind is Kind.FORWARD
+    assert found.repair.startswith("nothing gathers the parameters over batch before it")
+
+
 @pytest.mark.parametrize("name", ENDS)
 def test_of_a_step_that_ends_too_early_no_line_is_named_and_its_end_is_shown(name, tmp_path):
     (first, last), kinds = ENDS[name]
