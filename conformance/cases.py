@@ -53,6 +53,7 @@ class Case:
     `rotate`: of ring attention, how keys and values travel. `offload`: FSDP2's states are on the host;
     with `fake`, of a device beside it, else of one that is the host itself. `aside`: not looked at
     while formulas of what PyTorch does were first written.
+    `later`: recorded when the profiles were written, to see whether they hold.
     `fake`: the fake backend, without other processes, so no numbers; DDP fails on it.
     """
 
@@ -74,6 +75,7 @@ class Case:
     rotate: str = ""
     fake: bool = False
     aside: bool = False
+    later: bool = False
 
     @property
     def ranks(self) -> int:
@@ -95,7 +97,7 @@ class Case:
     def name(self) -> str:
         """All that differs from the defaults, in words; no two cases have the same."""
         mesh = " x ".join(f"{axis} {size}" for axis, size in self.mesh)
-        plain = ("strategy", "model", "mesh", "aside", "fake")
+        plain = ("strategy", "model", "mesh", "aside", "later", "fake")
         told = [f for f in fields(self) if f.name not in plain and getattr(self, f.name) != f.default]
         options = [_told(f.name, getattr(self, f.name)) for f in told]
         return ", ".join((self.strategy, str(self.model), mesh, *options))
@@ -274,7 +276,57 @@ def _aside() -> Iterator[Case]:
         yield Case("cp", replace(even, fused=True), on(context=6), rotate=rotate, samples=1)
 
 
+def _later() -> Iterator[Case]:
+    """Shapes, ranks and options that no profile was written by."""
+    tall, flat = Mlp((11, 6, 19, 19, 2)), Mlp((3, 33, 3), biases=False)
+    odd, even = Decoder(3, 28, 7, 7, 56, 37, 9), Decoder(2, 48, 8, 2, 36, 29, 14)
+    fives = Decoder(4, 40, 10, 5, 45, 45, 10)
+    gpt, fused = replace(odd, gpt=True), replace(even, gpt=True, kv_heads=8, fused=True)
+    for n, models in ((5, (flat, odd, fused)), (7, (tall, even, gpt))):
+        for model in models:
+            yield Case("ddp", model, on(batch=n), bucket=700, micro_steps=3, each=False)
+            yield Case("ddp", model, on(batch=n), views=True, bucket=500, micro_steps=2)
+            yield Case("zero redundancy", model, on(batch=n), micro_steps=2, views=True)
+            yield Case("zero redundancy", model, on(batch=n), optimizer="momentum", bucket=600)
+            yield Case("fsdp2", model, on(batch=n), micro_steps=3)
+            yield Case("fsdp2", model, on(batch=n), reshard=True, micro_steps=2, each=False)
+            yield Case("fsdp2", model, on(batch=n), mixed=True, micro_steps=2, reshard=False)
+            yield Case("fsdp2", model, on(batch=n), optimizer="sgd", samples=3)
+    for model in (tall, even, gpt):
+        yield Case("hsdp", model, on(replica=3, shard=2), reshard=True)
+        yield Case("hsdp", model, on(replica=2, shard=3), mixed=True, micro_steps=3, each=False)
+        yield Case("hsdp", model, on(replica=2, shard=4), reshard=False, optimizer="momentum")
+        yield Case("hsdp", model, on(replica=5, shard=7), fake=True)
+        yield Case("fsdp2", model, on(batch=40), fake=True, reshard=True)
+        on_host = Case("fsdp2", model, on(batch=12), offload=True, fake=True)
+        yield on_host
+        yield replace(on_host, mesh=on(batch=5), mixed=True, micro_steps=2)
+        yield replace(on_host, strategy="hsdp", mesh=on(replica=2, shard=5), micro_steps=2)
+    for strategy in ("tp", "tp+sp"):
+        for cut_loss in (False, True):
+            yield Case(strategy, replace(odd, sequence=14), on(tensor=7), cut_loss=cut_loss, samples=1)
+            yield Case(strategy, fives, on(tensor=5), cut_loss=cut_loss, micro_steps=3)
+            yield Case(strategy, even, on(tensor=2), cut_loss=cut_loss, optimizer="momentum", samples=3)
+            yield Case(strategy, replace(fives, fused=True), on(tensor=5), cut_loss=cut_loss)
+        yield Case(f"fsdp2 x {strategy}", even, on(batch=3, tensor=2), samples=1)
+        yield Case(f"fsdp2 x {strategy}", fives, on(batch=7, tensor=5), fake=True)
+    for order, chunks in (("gpipe", 1), ("1f1b", 1), ("interleaved", 2)):
+        yield Case(
+            "pp", replace(fives, layers=10), on(pipe=5), order=order, chunks=chunks, micro_steps=5
+        )
+        yield Case(
+            *("pp", replace(odd, layers=9), on(pipe=3), 1),
+            order=order,
+            chunks=chunks,
+            micro_steps=6,
+        )
+    for rotate in ("all-to-all", "all-gather"):
+        yield Case("cp", replace(odd, fused=True, sequence=15), on(context=5), rotate=rotate)
+        yield Case("cp", replace(even, fused=True), on(context=7), rotate=rotate, samples=1)
+
+
 def cases() -> tuple[Case, ...]:
-    """All of them, by strategy; those put aside last."""
+    """All of them, by strategy; those put aside, and those of later, last."""
     written = (*_states(), *_on_host(), *_gpt(), *_tensors(), *_stages(), *_rings())
-    return *written, *(replace(case, aside=True) for case in _aside())
+    aside = (replace(case, aside=True) for case in _aside())
+    return *written, *aside, *(replace(case, later=True) for case in _later())

@@ -33,7 +33,12 @@ A row is a figure of a case, rank by rank. It is
 
 {aside:,} of the rows, of {aside_cases} cases, are of shapes, numbers of ranks and options that were
 put aside while formulas of what PyTorch does were first written, and none failed. The profiles, which
-took the place of most of these formulas, were written with all rows at hand.
+took the place of most of these formulas, were written with all these rows at hand.
+
+{later:,} more, of {later_cases} cases, were recorded when the profiles had been written, of other
+shapes, ranks and options. Four of them failed at first, and told of a rule each: a rank's own words are
+what FSDP2 cuts beside `tp` (twice); layer_norm's numbers of rows are in fp32, but on CPU; numbers of
+tokens of a step are kept while a chunk has a micro-batch in flight.
 
 ## Strategies
 
@@ -119,6 +124,8 @@ def page() -> str:
         verdicts=told,
         aside=len(aside),
         aside_cases=sum(case.aside for case in all_cases),
+        later=sum(row.case.later for row in everything),
+        later_cases=sum(case.later for case in all_cases),
     )
     table = "\n".join(strategies(everything))
     return f"{text}{table}\n{DIFFERENCES}{chr(10).join(differences(everything))}\n{LIMITS}"

@@ -16,6 +16,7 @@ NAMES = {"ddp": "ddp", "zero redundancy": "zero-redundancy", "cp": "ddp"} | dict
 )
 NAMES |= {"tp": "parallelize", "tp+sp": "parallelize"}
 ATTENTION = ["scores", "seen", "shares"]  # inside a kernel
+NORMS = ("attention_norm", "mlp_norm", "final_norm")
 REPLICATED = ("ddp", "zero redundancy", "cp")
 SHARDED = ("fsdp2", "hsdp", "fsdp2 x tp", "fsdp2 x tp+sp")
 TENSOR = ("tp", "tp+sp", "fsdp2 x tp", "fsdp2 x tp+sp")
@@ -76,12 +77,18 @@ def _changes(case: Case, profile: Profile) -> Iterator[tuple[str, Any]]:
         yield "at_once", True
     if case.bucket:
         yield "buckets", [case.bucket, case.bucket]
-    if case.mixed and case.strategy == "ddp":
-        yield "reduced", 2
-    elif case.mixed:
-        yield from {"gathered": 2, "reduced": 4}.items()
+    if case.mixed:
+        yield from _of_types(case)
     if profile.holds_root and case.reshard is not None:
         yield "holds_root", False
+
+
+def _of_types(case: Case) -> Iterator[tuple[str, Any]]:
+    """What mixed precision changes; on CPU layer_norm's kernel keeps numbers of rows in bf16 too."""
+    sharded = {"gathered": 2, "reduced": 4}
+    yield from {"reduced": 2}.items() if case.strategy == "ddp" else sharded.items()
+    if isinstance(case.model, Decoder) and case.model.gpt and not case.is_beside:
+        yield "widths", {f"{norm}_unit_{of}": 2 for norm in NORMS for of in ("mean", "root")}
 
 
 def _of_tensor(case: Case, profile: Profile) -> Iterator[tuple[str, Any]]:

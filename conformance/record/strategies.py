@@ -55,9 +55,12 @@ class Trained:
         return loss_parallel() if self.case.cut_loss else contextlib.nullcontext()
 
 
+def buckets(case):
+    return {"bucket_cap_mb": case.bucket / MEGABYTE} if case.bucket else {}
+
+
 def ddp(case, model, mesh):
-    options = {"bucket_cap_mb": case.bucket / MEGABYTE} if case.bucket else {}
-    model = DistributedDataParallel(model, gradient_as_bucket_view=case.views, **options)
+    model = DistributedDataParallel(model, gradient_as_bucket_view=case.views, **buckets(case))
     if case.mixed:
         from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
 
@@ -66,7 +69,7 @@ def ddp(case, model, mesh):
 
 
 def zero_redundancy(case, model, mesh):
-    return DistributedDataParallel(model)
+    return DistributedDataParallel(model, **buckets(case))
 
 
 def sharded(case, model, mesh):

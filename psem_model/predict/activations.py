@@ -62,12 +62,27 @@ class Activations:
         numbers = [numbers_of(chunk, model, self.costs, sequence, width) for chunk in self.chunks]
         if self.profile.samples is not Samples.STEP:
             return self._fullest(of_parts, [each.places + each.tokens for each in numbers])
-        of_step = self.pipe.micro_batches * sum(each.tokens for each in numbers)
-        return of_step + self._fullest(of_parts, [each.places for each in numbers])
+        of_step = [self.pipe.micro_batches * each.tokens for each in numbers]
+        places = [each.places for each in numbers]
+        if len(self.chunks) == 1:
+            return of_step[0] + self._fullest(of_parts, places)
+        return self._fullest(of_parts, places, once=of_step)
 
-    def _fullest(self, sizes: Sequence[Number], beside: Sequence[Number], *names: str) -> Number:
-        """The most that is kept at once of what each chunk keeps of a micro-batch, and beside it."""
+    def _fullest(
+        self,
+        sizes: Sequence[Number],
+        beside: Sequence[Number],
+        *names: str,
+        once: Sequence[Number] = (),
+    ) -> Number:
+        """The most that is kept at once of what each chunk keeps of a micro-batch, and beside it.
+
+        `once`: what a chunk keeps as long as it keeps anything.
+        """
         of_chunks = [size + more for size, more in zip(sizes, beside, strict=True)]
+        if not self.pipe.in_two_parts and once:
+            nothing = [0 for _ in of_chunks]
+            return fullest_in_order(self.pipe, self.number, of_chunks, nothing, of_chunks, once)
         if not self.pipe.in_two_parts:
             return fullest(self.pipe, self.number, of_chunks)
         halfway = zip(self._halfway(*names), beside, strict=True)
@@ -75,7 +90,7 @@ class Activations:
             *([size + more for size in sizes] for sizes, more in halfway), strict=True
         )
         if self.pipe.is_folded:
-            return fullest_in_order(self.pipe, self.number, of_chunks, waiting, passing)
+            return fullest_in_order(self.pipe, self.number, of_chunks, waiting, passing, once)
         return fullest_in_two_parts(self.pipe, self.number, *of_chunks, *waiting, *passing)
 
     def _of_chunks(self, *names: str) -> list[Number]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 
 from spec.costs.memory import Vector
 from spec.costs.model_costs import (
@@ -34,6 +35,7 @@ from spec.plans.model_strategies import SLOTS
 
 FORWARD, BACKWARD, AGAIN = "forward", "backward", "again"
 PHASES = (FORWARD, BACKWARD, AGAIN)
+NOWHERE: Device = MappingProxyType({})  # no place is asked about: slices are padded
 
 
 @dataclass(frozen=True)
@@ -103,19 +105,23 @@ class PartCosts:
         is_own = State.ACTIVATIONS in profile.unpadded
         return waiting_bytes(self.program, self.indices, self.mesh, place if is_own else None)
 
-    def vector(self, name: str, padding: Padding) -> Vector:
-        """A weight as it is cut: into elements, or into rows."""
+    def vector(self, name: str, padding: Padding, place: Device = NOWHERE) -> Vector:
+        """A weight as it is cut: into elements, or into rows, of which a device at a place has its own.
+
+        (DTensor's slices along another axis are not padded, and are cut on.)
+        """
         size = self.parameters[name]
         if padding is Padding.ELEMENT:
             return Vector(size)
         weight = next(w for w in self.program.part.weights if w.name == name)
-        rows = self.elements_of(weight, rows_of(weight, self.program.part))
-        return Vector(rows, size // rows)
+        indices = rows_of(weight, self.program.part)
+        row = size // self.elements_of(weight, indices)
+        return Vector(self.elements_of(weight, indices, place), row)
 
-    def elements_of(self, weight: Value, indices: tuple[str, ...]) -> Number:
-        """How many elements a device has of some of a weight's indices."""
+    def elements_of(self, weight: Value, indices: tuple[str, ...], place: Device = NOWHERE) -> Number:
+        """How many elements a device has of some of a weight's indices; at a `place`, of its own."""
         some = replace(weight, indices=indices)
-        return elements(some, self.program.lies[weight], self.indices, self.mesh)
+        return elements(some, self.program.lies[weight], self.indices, self.mesh, place)
 
     @cached_property
     def activations(self) -> Number:

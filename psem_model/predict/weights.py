@@ -11,6 +11,7 @@ from psem_model.predict.parts import PartCosts
 from psem_model.predict.states import Prediction, predict_schedule
 from spec.costs.memory import MODEL_STATES, Sizes, Unit, Vector
 from spec.costs.owners import Owners
+from spec.devices.mesh import Device
 from spec.language.schedule import Schedule
 from spec.models.opaque import PARAMETERS, Shapes
 from spec.models.profiles import COUNT_BYTES, Padding, Profile, Units
@@ -37,16 +38,17 @@ def weights_of(
     runs: Iterable[tuple[str, int]],
     costs: Mapping[str, PartCosts],
     padding: Padding,
+    place: Device,
 ) -> tuple[Weights, ...]:
     """Some weights, part by part in the order of the model. `runs`: so many alike of a part.
 
-    Words of two parts are the first one's.
+    Words of two parts are the first one's. `place`: of the device that is asked about, if one is.
     """
     named, owner = {*names}, dict[str, str]()
     found = []
     for part, times in runs:
         here = [name for name in costs[part].parameters if owner.setdefault(name, part) == part]
-        vectors = tuple(costs[part].vector(name, padding) for name in here if name in named)
+        vectors = tuple(costs[part].vector(name, padding, place) for name in here if name in named)
         found += [Weights(vectors, times, is_layer(part))] if vectors else []
     return tuple(found)
 
@@ -230,7 +232,7 @@ class StageWeights:
         padding = self.profile.padding
         if self.shapes:
             return weights_of_shapes(self.shapes, padding)
-        return weights_of(names, self.runs, self.costs, padding)
+        return weights_of(names, self.runs, self.costs, padding, self.place)
 
     def _owners(self, known: tuple[Weights, ...], along: Mapping[str, int]) -> Owners:
         """The weights that devices alone update."""

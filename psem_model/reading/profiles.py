@@ -129,7 +129,8 @@ def value_names() -> tuple[str, ...]:
         for part in (*parts(usual), *parts(other), *parts(within)):
             values = (v for op in part.operations for v in (*op.reads, op.makes))
             found |= {v.name: None for v in values if v.role is not Role.WEIGHT}
-    copies = [f"{name}_{of}" for name in found for of in ("argument", "fp32", "repeated")]
+    beside = ("argument", "fp32", "repeated", "mean", "root")
+    copies = [f"{name}_{of}" for name in found for of in beside]
     return (*found, *copies)
 
 

@@ -153,9 +153,6 @@ class DistributedTransformer(Trial):
     def _forward_and_backward(self) -> Iterator[Work]:
         """Forward and backward of all micro-batches."""
         inbox: dict[tuple[int, Work], Slices] = {}
-        micro_batches = int(self.pipe.micro_batches)
-        for stage in self.stages:
-            stage.keep_step(micro_batches)
         left = [iter(stage.orders) for stage in self.stages]
         now = [next(rest, None) for rest in left]
         while any(now):
@@ -167,8 +164,6 @@ class DistributedTransformer(Trial):
                 self._do(k, work, inbox)
                 yield work
                 now[k] = next(left[k], None)
-        for stage in self.stages:
-            stage.keep_step(-micro_batches)
 
     def _virtual(self, k: int, work: Work) -> int:
         """The place of a stage's chunk on the route."""

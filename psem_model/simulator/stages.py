@@ -6,6 +6,7 @@ and optimizer state rest, and over which devices gradients are summed.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -34,7 +35,7 @@ COUNT = np.zeros(1, np.float32)  # of the tokens that a loss is the mean of
 class Kept:
     """What is kept of samples, if anything. `width`: bytes of a cosine, or a sine.
 
-    `at_once`: tokens of all micro-batches are one array, from the first forward to the last backward.
+    `at_once`: tokens of all micro-batches are one array, which a chunk keeps as long as it keeps any.
     """
 
     anything: bool = False
@@ -121,6 +122,7 @@ class Stage:
     room: Room = field(default_factory=Room)
     host: Room = field(default_factory=Room)
     numbers: Room = field(default_factory=Room)  # of samples, where what parts keep is on the host
+    in_flight: Counter[int] = field(default_factory=Counter)  # micro-batches of each chunk
 
     def start(self) -> dict[Key, Slices]:
         """Each weight's slice, once, however many parts read it."""
@@ -167,7 +169,7 @@ class Stage:
     def forward(self, work: Work, takes: Slices | None, step: int) -> Slices:
         """One micro-batch through one chunk."""
         kept, given = [], takes
-        self.keep_samples(self.samples.of_chunk(self.chunks[work.chunk]))
+        self.keep_samples(work.chunk, 1)
         with self._seen(work, step):
             for block in self.chunks[work.chunk]:
                 given, values = block.forward(self.of(block), given, Moment(step, work.micro_batch))
@@ -194,7 +196,7 @@ class Stage:
         if self.orders[-1].phase is Half.WEIGHTS:
             self.held[place] = left
         else:
-            self.keep_samples(-self.samples.of_chunk(self.chunks[work.chunk]))
+            self.keep_samples(work.chunk, -1)
         return found if returned else None
 
     def second_part(self, work: Work, step: int) -> None:
@@ -205,7 +207,7 @@ class Stage:
                 gradients = block.second_part(held, Moment(step, work.micro_batch))
                 self.room.add(block.name, -block.bytes_held(held))
                 self._add(work, block, gradients, used)
-        self.keep_samples(-self.samples.of_chunk(self.chunks[work.chunk]))
+        self.keep_samples(work.chunk, -1)
 
     def _add(self, work: Work, block: Block, gradients: Values, used: list[Placed]) -> None:
         for weight, gradient in gradients.items():
@@ -213,14 +215,19 @@ class Stage:
             (where,) = (placed for placed in used if key in placed.slices)
             where.add(work.micro_batch, self.number, key, gradient.array)
 
-    def keep_samples(self, size: Number) -> None:
-        """Room for numbers of samples, or that room again."""
+    def keep_samples(self, chunk: int, more: int) -> None:
+        """Room for numbers of samples of one more micro-batch in a chunk; of minus one, that again."""
+        blocks, has = self.chunks[chunk], self.in_flight[chunk] + more
+        begins = bool(has) - bool(self.in_flight[chunk])
+        self.in_flight[chunk] = has
+        of_step = self.samples.of_step(blocks, self.micro_batches)
+        size = more * self.samples.of_chunk(blocks) + begins * of_step
         (self.numbers if self.offloads else self.room).add(SAMPLES, size)
 
-    def keep_step(self, micro_batches: int) -> None:
-        """Room for numbers that all micro-batches of a step have at once; of minus as many, again."""
-        blocks = (block for chunk in self.chunks for block in chunk)
-        self.keep_samples(self.samples.of_step(blocks, micro_batches))
+    @property
+    def micro_batches(self) -> int:
+        """Of a step: each chunk takes one forward."""
+        return sum(work.phase is Half.FORWARD for work in self.orders) // len(self.chunks)
 
     @contextmanager
     def _seen(self, work: Work, step: int) -> Iterator[list[Placed]]:

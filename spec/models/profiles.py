@@ -186,7 +186,7 @@ def shaped(model: Model, profile: Profile) -> Model:
 
 def realised(part: Part, profile: Profile, width: Number) -> Part:
     """The part as a system computes it, with weights of `width` bytes."""
-    of_rows = (value.name for op in part.operations for value in _of_rows(op, profile, width))
+    of_rows = (value.name for op in part.operations for value in _of_rows(op, profile))
     stores = profile.stores.union(of_rows)
     sized = _sized(_copied(part, profile, width), profile, width)
     return replace(
@@ -220,13 +220,13 @@ def _sized(part: Part, profile: Profile, width: Number) -> Part:
     return replace(part, operations=operations, takes=takes, gives=sized(part.gives))
 
 
-def _of_rows(norm: Operation, profile: Profile, width: Number) -> tuple[Value, ...]:
-    """The numbers that a norm keeps of each row: the last of them its root."""
+def _of_rows(norm: Operation, profile: Profile) -> tuple[Value, ...]:
+    """The numbers that a norm keeps of each row, in fp32: the last of them its root."""
     if norm.does is not Does.NORMALISE or norm.function not in profile.rows:
         return ()
     rows = tuple(index for index in norm.makes.indices if index != norm.over)
     names = ("mean", "root") if norm.function == "layer_norm" else ("root",)
-    return tuple(Value(f"{norm.makes.name}_{name}", rows, width=width) for name in names)
+    return tuple(Value(f"{norm.makes.name}_{name}", rows, width=FULL) for name in names)
 
 
 def _copied(part: Part, profile: Profile, width: Number) -> Part:
@@ -247,7 +247,7 @@ def _copied(part: Part, profile: Profile, width: Number) -> Part:
             work.contract(x, words, Value("largest", x.indices[:-1], width=FULL))
         of = "softmax" if operation.function == LOG_TOTAL else operation.function
         is_full = operation.does is Does.NORMALISE and of in in_full
-        for number in _of_rows(operation, profile, FULL if is_full else width):
+        for number in _of_rows(operation, profile):
             ones = Value("ones", (operation.over,), Role.CONSTANT, 0)
             work.contract(x, x if number.name.endswith("root") else ones, number)
         if is_full:

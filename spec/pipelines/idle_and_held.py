@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -185,15 +186,23 @@ def fullest_in_order(
     sizes: Sequence[Number],
     waiting: Sequence[Number],
     passing: Sequence[Number],
+    once: Sequence[Number] = (),
 ) -> Number:
     """The same of stages of several chunks, counted: the fullest moment of a stage's order.
 
-    Of the fewest micro-batches: more make more rounds of four works, all as full.
+    In a V, of the fewest micro-batches: more make more rounds of four works, all as full. `once`: what
+    a chunk keeps as long as it keeps anything of a micro-batch.
     """
     held = most = 0
-    for phase, _, chunk in order(replace(pipe, micro_batches=least_micro_batches(pipe)), stage):
+    least = replace(pipe, micro_batches=least_micro_batches(pipe))
+    kept = Counter[int]()
+    ends = Half.WEIGHTS if pipe.in_two_parts else Half.BACKWARD
+    for phase, _, chunk in order(least if pipe.is_folded else pipe, stage):
         if phase is Half.BACKWARD:
             most = max(most, held - sizes[chunk] + passing[chunk])
+        if once and phase is Half.FORWARD:
+            held += 0 if kept[chunk] else once[chunk]
+            kept[chunk] += 1
         gives, takes = {
             Half.FORWARD: (sizes[chunk], 0),
             Half.BACKWARD: (waiting[chunk], sizes[chunk]),
@@ -201,6 +210,9 @@ def fullest_in_order(
         }[phase]
         held += gives - takes
         most = max(most, held)
+        if once and phase is ends:
+            kept[chunk] -= 1
+            held -= 0 if kept[chunk] else once[chunk]
     return most
 
 

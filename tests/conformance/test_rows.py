@@ -29,6 +29,9 @@ FEW = [BY_NAME[name] for name in (
     "zero redundancy, mlp 12-20-20-4 without biases, batch 4, views",
     "fsdp2, mlp 7-13-5, batch 4, micro steps 3, no_sync",
     "fsdp2, decoder 2x16x24 4/4 32, batch 4, offload",
+    "fsdp2, gpt 3x28x56 7/7 37, batch 5, mixed, micro steps 2, offload",
+    "fsdp2 x tp, decoder 2x48x36 8/2 29, batch 3 x tensor 2, samples 1",
+    "pp, decoder 9x28x56 7/7 37, pipe 3, samples 1, micro steps 6, order interleaved, chunks 2",
 )]  # fmt: skip
 
 
