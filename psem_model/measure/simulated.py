@@ -9,7 +9,7 @@ from psem_model.measure.measured import EXACT, Figure, Measured, Run
 from psem_model.measure.placings import FUNCTIONS, cuts_of_opaque, rests_of, transformer
 from psem_model.predict.model_plans import require_places
 from psem_model.predict.plan import Plan
-from psem_model.predict.verdicts import refused_plan
+from psem_model.predict.refusals import refused_plan
 from psem_model.reading import words
 from psem_model.simulator import Mlp, simulate
 from psem_model.simulator.passes import passes

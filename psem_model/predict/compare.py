@@ -10,8 +10,8 @@ from psem_model.check.placements import BY_HAND, NO_COPY
 from psem_model.predict.fits import Room
 from psem_model.predict.fits import rows as fitting
 from psem_model.predict.plan import Plan
+from psem_model.predict.refusals import refused_plan
 from psem_model.predict.said import PASSING, made_again, shape_said
-from psem_model.predict.verdicts import refused_plan
 from psem_model.text.figures import counted
 from psem_model.text.report import BYTES, Cell, Column, Quantity, Report, Row, Section
 from spec.costs.memory import MODEL_STATES

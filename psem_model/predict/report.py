@@ -9,8 +9,8 @@ from psem_model.predict import said_of_model, said_of_states
 from psem_model.predict.fits import OVER, WITHOUT, Room
 from psem_model.predict.parts import Moved
 from psem_model.predict.plan import Plan, StageCosts
+from psem_model.predict.refusals import refused_plan
 from psem_model.predict.said import PASSING, SAYS, Said, one
-from psem_model.predict.verdicts import refused_plan
 from psem_model.reading.products import meant_by
 from psem_model.text.figures import in_bytes, times
 from psem_model.text.report import (

@@ -1,13 +1,10 @@
-"""Why a plan is rejected; and what `psem check` finds of a file or of a strategy."""
+"""What `psem check` finds of a file or of a strategy."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from psem_model.check.placements import NotRealisable, refused
-from psem_model.check.schedules import CheckedGroup, check_schedule
-from psem_model.check.steps import Checked, check_product, checked_step
+from psem_model.check.steps import Checked, check_product
 from psem_model.predict.asked import Asked
 from psem_model.predict.cuts import copied, require_cut, require_experts, require_placed
 from psem_model.reading import words
@@ -15,38 +12,7 @@ from psem_model.reading.meshes import mesh_of
 from psem_model.reading.products import Expression, is_file, parse
 from psem_model.reading.shapes import is_shape, kind_of, small, transformer
 from psem_model.text.errors import BadInput
-from spec.checking.verdict import Verdict
-from spec.language.schedule import MICRO_STEPS, Schedule
 from spec.models.states import BytePolicy
-
-if TYPE_CHECKING:
-    from psem_model.predict.plan import Plan
-
-MANY_STEPS = 100  # above, a step that is written is checked for any number of micro-steps
-
-
-def refused_plan(plan: Plan) -> NotRealisable | None:
-    """Why its step is rejected, if it is; the first reason."""
-    steps = int(plan.micro_steps)
-    if plan.written is None:
-        schedules = (group.schedule for group in plan.step.groups)
-        each = (refused(schedule, plan.mesh, steps, plan.policy) for schedule in schedules)
-        return next(filter(None, each), None)
-    known = {MICRO_STEPS: steps} if steps <= MANY_STEPS else {}
-
-    def checked(_: int, schedule: Schedule) -> CheckedGroup:
-        given = {axis: int(plan.mesh[axis]) for axis in schedule.axes} | known
-        return check_schedule(schedule, given, plan.policy)
-
-    of_step = checked_step(plan.text, plan.written, checked)
-    if of_step.wrong:
-        wrong = Verdict(False, "whole", why=(of_step.wrong, "what a single device computes"))
-        return NotRealisable(wrong, None, False, written=True)
-    for no in of_step.groups:
-        if not no.accepted:
-            run = no.run.divergence if no.run else None
-            return NotRealisable(no.verdict, run, no.for_want_of_a_copy, written=True)
-    return None
 
 
 def verdict(
