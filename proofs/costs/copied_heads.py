@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from proofs.claim import claim
 from proofs.costs.model_costs import MODELS, Symbols, sums
 from proofs.costs.reciprocals import divisor
@@ -11,7 +13,11 @@ from spec.costs.model_costs import elements_moved
 from spec.derivation.distribute import distribute
 from spec.language.moves import Move
 from spec.models.parts import layer
+from spec.models.states import State
+from spec.plans.compose import factor, with_copies
 from spec.plans.model_strategies import MODEL_AXES, copies_within
+
+COPIES = copies_within(factor("tp+sp", "tensor").cuts or MODEL_AXES["tp+sp"]).name
 
 
 @claim("X9")
@@ -21,6 +27,7 @@ def copied_heads_send_what_heads_of_their_own_do(k: Kernel) -> tuple[Theorem, ..
     Key-value heads are cut n ways, and the heads that share one m ways within. Gradients of keys' and
     values' weights are all-reduced over the m copies of a slice. (Claim X9; the layout rule)
     """
+    _require_copies(k)
     found: list[Theorem] = []
     for name, model in MODELS:
         for strategy in ("tp", "tp+sp"):
@@ -52,3 +59,21 @@ def copied_heads_send_what_heads_of_their_own_do(k: Kernel) -> tuple[Theorem, ..
                 raise KernelError(f"{k.claim}: gradients of keys and values are summed over {over}")
             found.append(x.k.prove("gradients_of_keys_and_values_send", sent == summed))
     return tuple(found)
+
+
+def _require_copies(k: Kernel) -> None:
+    """Raise KernelError unless devices have copies where there are too few heads for a slice each.
+
+    As many devices as heads, times as many as share the heads of a group evenly; or it is one axis.
+    """
+    plan = factor("zero1+all", "batch") * factor("tp+sp", "tensor")
+    for devices, heads, group in product((2, 4, 6, 8), (1, 2, 4), (1, 2, 4)):
+        copies = [n for n in range(2, group + 1) if n * heads == devices and group % n == 0]
+        placed, sizes = with_copies(plan, {"batch": 3, "tensor": devices}, heads, group)
+        expected = {"batch": 3, "tensor": devices}
+        if copies:
+            expected |= {"tensor": heads, COPIES: copies[0]}
+        summed = tuple(axis for axis in (COPIES,) if copies)
+        cut = placed.states_of(summed).rest(State.OPTIMIZER).sharded
+        if sizes != expected or {*placed.axes} != {*expected} or cut != ("batch", *summed):
+            raise KernelError(f"{k.claim}: {devices} devices, {heads} heads: {sizes}, cut along {cut}")

@@ -11,13 +11,15 @@ from proofs.language.programs import GPT, LLAMA
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from spec.checking.programs import check_program
 from spec.costs.lifetimes import live
-from spec.costs.model_costs import waiting_bytes
+from spec.costs.model_costs import elements, fullest_moment, waiting_bytes
 from spec.derivation.distribute import EVERYTHING, NOTHING, PAIRS, distribute
 from spec.derivation.two_parts import in_two_parts
 from spec.language.programs import Program
 from spec.models.parts import layer
+from spec.models.values import Value
 from spec.plans.model_strategies import MODEL_AXES
 
+SAMPLES, POSITIONS, DEVICES = 2, 8, 2
 MESHES = ((), ("tp+sp",), ("cp",), ("cp", "tp+sp"))
 
 
@@ -59,5 +61,28 @@ def layers_hold_these_values_for_gradients_that_wait(k: Kernel) -> tuple[Theorem
 def _require_lives(k: Kernel, program: Program) -> None:
     """Raise KernelError unless what is there while lines run is what they still use, turn by turn."""
     for each in (program, in_two_parts(program)):
-        if live(each) != value_lives(each):
+        lives = value_lives(each)
+        if live(each) != lives:
             raise KernelError(f"{k.claim}: other values live on {[axis.name for axis in each.axes]}")
+        if not each.turns:  # nothing arrives while it is not yet used
+            _require_fullest(k, each, lives)
+
+
+def _require_fullest(k: Kernel, program: Program, lives: list[set[Value]]) -> None:
+    """Raise KernelError unless the fullest moment is that of the most bytes of what lives.
+
+    But for weights, their gradients, and what is kept for backward, or for its second part while that
+    runs: these are counted by themselves.
+    """
+    sizes, mesh = GPT.sizes(SAMPLES, POSITIONS), {axis.name: DEVICES for axis in program.axes}
+    apart = {*program.part.weights, *program.gradients.values(), *program.kept}
+    first = len(program.forward) + len(program.backward) - program.waiting
+    moments = [
+        sum(
+            value.width * elements(value, program.lies[value], sizes, mesh)
+            for value in here - apart - ({*program.held_between} if number >= first else set())
+        )
+        for number, here in enumerate(lives)
+    ]
+    if fullest_moment(program, sizes, mesh) != max(moments):
+        raise KernelError(f"{k.claim}: the fullest moment has {max(moments)} bytes")

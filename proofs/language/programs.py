@@ -164,6 +164,9 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     needed |= checked(layer(LLAMA), SEVERAL)
     for several in SEVERAL:
         program = distribute(layer(LLAMA), several)
+        given = {value: lies for value, lies in program.lies.items() if value.role is Role.CONSTANT}
+        if check_program(replace(program, lies=given)).lies != program.lies:
+            raise KernelError(f"{[axis.name for axis in several]}: values lie otherwise than derived")
         for move in program.moves:
             must_reject(check_program, _without(program, move))
     ring = distribute(layer(LLAMA), (MODEL_AXES["cp"],))
