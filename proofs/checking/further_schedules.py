@@ -244,6 +244,7 @@ def _of_placements() -> Iterator[tuple[str, Schedule]]:
     """What a placement says of when gradients are summed, of its host, and of two axes."""
     tied = tied_parameters(derive(STRATEGIES["zero2"]))
     yield "clip_of_tied_slices", meant(clipped(tied), clip=True, tied=True)
+    yield "tied_gradients_on_the_host", tied_parameters(derive(STRATEGIES["zero-offload"]))
     yield "clip_along_two_axes", clipped(meant(derive(along(("outer", "inner"))), clip=True))
     for name in ("dp", "zero1", "zero2"):
         yield f"{name}_each", derive(replace(STRATEGIES[name], each=True))
