@@ -11,7 +11,9 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
+from proofs.checking.further_schedules import further_schedules
 from proofs.checking.matching_schedules import accepted_schedules
+from proofs.checking.witnesses import around, operation
 from proofs.claim import claim
 from proofs.costs.buffer_lives import lives, read_first
 from proofs.costs.passing import others_hold_by_hand
@@ -287,9 +289,8 @@ def _largest_are_what_lives(k: Kernel) -> tuple[Theorem, ...]:
     more: dict[Any, None] = {}
     placed = (*realisable_placements().values(), *STRATEGIES.values())
     others = (accepted.schedule for accepted in accepted_schedules())
+    _require_zeros()
     for schedule in dict.fromkeys((*map(derive, placed), *others)):
-        if {*schedule.sums} != read_first(schedule) & SUMMED:
-            raise KernelError(f"{schedule.sums} start at zero, not {read_first(schedule) & SUMMED}")
         what_is_held, what_lives = map(most, _held_and_alive(schedule))
         if _waits_for_its_turn(schedule):
             more[what_is_held >= what_lives] = None
@@ -299,6 +300,18 @@ def _largest_are_what_lives(k: Kernel) -> tuple[Theorem, ...]:
         k.prove("the_most_held_is_the_most_that_lives", And(*same)),
         k.prove("what_lives_is_held", And(*more)),
     )
+
+
+def _require_zeros() -> None:
+    """Raise KernelError unless sums start at zero that a step reads before it writes, and no others."""
+    accepted = [each.schedule for each in accepted_schedules()]
+    further = [each.schedule for each in further_schedules()]
+    divide = operation(Kind.DIVIDE, Buffer.GRADIENTS, by=Buffer.TOTAL_TOKENS)
+    never_counted = around(derive(STRATEGIES["dp"]), before=(divide,))
+    for schedule in (*accepted, *further, never_counted):
+        first = read_first(schedule) & SUMMED
+        if {*schedule.sums} != first:
+            raise KernelError(f"{schedule.sums} start at zero, not {first}")
 
 
 def _held_and_alive(schedule: Schedule) -> tuple[list[tuple[Op, ...]], list[tuple[Op, ...]]]:

@@ -29,7 +29,9 @@ def others_hold_by_hand(k: Kernel) -> Theorem:
         transient(schedule, sizes) == Symbolic().maximum(RealVal(0), *passing)
         for schedule, *passing in _schedules(psi, unit, w, g, opt)
     ]
-    for schedule in map(derive, STRATEGIES.values()):  # what is not used is gone, released or not
+    cast = derive(on_batch("M", "S", "R", "S"))
+    for schedule in (*map(derive, STRATEGIES.values()), cast, tied_parameters(cast)):
+        # what is not used is gone, released or not
         of_axes = replace(sizes, mesh=dict.fromkeys(schedule.axes, n))
         kept = without(schedule, Kind.RELEASE)
         claims.append(transient(kept, of_axes) == transient(schedule, of_axes))

@@ -13,14 +13,17 @@ from spec.derivation.distribute import EVERYTHING
 from spec.derivation.steps import derive_step
 from spec.devices.layouts import LayoutError
 from spec.devices.mesh import Axes
-from spec.language.schedule import Buffer, Kind, Op, Schedule
+from spec.language.schedule import Buffer, Kind, Op, Schedule, Span
 from spec.language.steps import Group, Step
+from spec.models.profiles import TEXTBOOK
+from spec.models.states import State
 from spec.models.training import PLAIN
 from spec.models.transformer import is_layer
 from spec.models.values import Part
 from spec.plans.compose import Product, factor
 
 MICRO_STEPS = 2
+_VERDICT = {True: "accepted", False: "rejected, and is right"}
 
 
 def require_accepted(names: tuple[str, ...], parts: Sequence[Part]) -> None:
@@ -42,6 +45,7 @@ def require_accepted(names: tuple[str, ...], parts: Sequence[Part]) -> None:
     clips = [replace(step, groups=(unclipped, *some)).clips for some in ((), others)]
     if step.root != ends or clips != [False, bool(others)]:
         raise KernelError(f"{plan}: its root is {step.root}, or it is not said to clip")
+    _require_placed(plan, Product(tuple(map(factor, names))), parts, ends)
     again = derive_step(Product(tuple(map(factor, names))), parts, again=EVERYTHING)
     for plain, recomputed in zip(step.programs, again.programs, strict=True):
         kept = (plain.part.takes,) if is_layer(plain.part.name) else plain.kept
@@ -49,15 +53,30 @@ def require_accepted(names: tuple[str, ...], parts: Sequence[Part]) -> None:
             raise KernelError(f"{plan}: {plain.part.name} keeps {recomputed.kept}, made again")
     for number, fault in _faults(step):
         other = replace(step, groups=(*step.groups[:number], fault, *step.groups[number + 1 :]))
-        if every_slice_counts_once(other):
+        right = every_slice_counts_once(other)
+        if right and others:  # of several groups some are refused that still do
             continue
         try:
             accepted = _is_accepted(other, (fault,))
         except LayoutError:
-            continue
-        if accepted:
+            accepted = False
+        if accepted is not right:
             lines = " ".join(" ".join(map(str, fault.schedule.finish)).split())
-            raise KernelError(f"{plan}: another norm is accepted: {lines}")
+            raise KernelError(f"{plan}: another norm is {_VERDICT[accepted]}: {lines}")
+
+
+def _require_placed(plan: str, product: Product, parts: Sequence[Part], ends: set[str]) -> None:
+    """Raise KernelError unless a profile's states are where it says.
+
+    Gradients wait whole; of the embedding and the head alone parameters that are gathered are held.
+    """
+    profile = replace(TEXTBOOK, waits_whole=True, holds_root=True)
+    for group in derive_step(product, parts, profile=profile).groups:
+        gathers = [op for op in group.schedule.micro_step if op.target is Buffer.VIEW and op.axes]
+        held = {op.span is Span.WHOLE for op in gathers}
+        in_root = {name in ends for name in group.weights}
+        if group.schedule.rest(State.GRADIENTS).sharded or (held and held != in_root):
+            raise KernelError(f"{plan}: {group.weights} are placed otherwise than the profile says")
 
 
 def _is_accepted(step: Step, groups: Sequence[Group]) -> bool:
