@@ -308,7 +308,8 @@ def _require_zeros() -> None:
     further = [each.schedule for each in further_schedules()]
     divide = operation(Kind.DIVIDE, Buffer.GRADIENTS, by=Buffer.TOTAL_TOKENS)
     never_counted = around(derive(STRATEGIES["dp"]), before=(divide,))
-    for schedule in (*accepted, *further, never_counted):
+    released = around(derive(STRATEGIES["dp"]), first=(operation(Kind.RELEASE, Buffer.TOKENS),))
+    for schedule in (*accepted, *further, never_counted, released):
         first = read_first(schedule) & SUMMED
         if {*schedule.sums} != first:
             raise KernelError(f"{schedule.sums} start at zero, not {first}")

@@ -22,6 +22,7 @@ from proofs.costs.reciprocals import divisor
 from proofs.costs.weights import (
     experts_weights_are_counted,
     largest_are_found,
+    mlps_are_cut,
     model_has_weights,
     tied_words_are_counted_once,
 )
@@ -345,4 +346,5 @@ def expert_layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
         "tp_sp": (x.program("tp+sp"), (whole + inner + shares) / n),
     }
     experts_weights_are_counted(k)
+    mlps_are_cut(k)
     return x.keeps(rows)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from proofs.language.programs import GPT, LLAMA
+from proofs.language.programs import DEEPSEEK, GPT, LLAMA
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from spec.costs.model_costs import active, further, largest_part, parameters
-from spec.models.transformer import DENSE, USUAL, Transformer
+from spec.models.parts import parts
+from spec.models.transformer import DENSE, INDICES, USUAL, Transformer
+from spec.plans.model_strategies import MODEL_AXES
 
 
 def model_has_weights(k: Kernel, shape: Transformer, layer: Any, ends: Any) -> Theorem:
@@ -52,3 +54,13 @@ def experts_weights_are_counted(k: Kernel) -> None:
     expected = several.further * (two - one + 2 * h**2 + 3 * h)
     if further(replace(several, layers=2)) != expected:
         raise KernelError(f"{k.claim}: further modules have other weights than {expected}")
+
+
+def mlps_are_cut(k: Kernel) -> None:
+    """Raise KernelError unless tensor parallelism cuts each weight that has features inside an MLP."""
+    inside = {index for index, words in INDICES.items() if words.startswith("features inside the MLP")}
+    for part in (part for model in (GPT, LLAMA, DEEPSEEK) for part in parts(model)):
+        for weight in part.weights:
+            cut = MODEL_AXES["tp"].rest(weight, part).index
+            if inside & {*weight.indices} and cut not in inside:
+                raise KernelError(f"{k.claim}: {weight.name} is cut along {cut or 'nothing'}")
