@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import product as pairs
+from operator import mul
 from typing import Any
 
 from proofs.claim import claim
 from proofs.tools.sums import Sum, closed_form, equal_terms, of_sums, partition, total
-from proofs.trusted.kernel import Kernel, Theorem
+from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.terms import And, Distinct, If, Implies, IntSort, RealSort, RealVal, Term, ToReal
 from spec.devices import operators as spec
 from spec.devices.operators import (
@@ -76,6 +77,7 @@ def one_axis(k: Kernel) -> Axis:
 LEFT = (SUM, OWNER, SLICE, SUM_SLICE)
 RIGHT = (*LEFT, Operator(1, 1), Operator(1, ALL), Operator(ALL, 1))
 OPERATORS = (KEEP, *RIGHT, Operator(0, 1), Operator(1, 0))
+FEW = 3  # devices on which matrices are multiplied
 
 
 def name(operator: Operator) -> str:
@@ -92,6 +94,7 @@ def operations_do_what_their_types_say(k: Kernel) -> tuple[Theorem, ...]:
     So do what each reads on the owner, on another device and elsewhere, as tabulated, and that the
     square norms of slices add up. Which operators an operation is, is not proved here. (Claim T1)
     """
+    _require_matrices(k)
     products = tuple(
         _product(k.part(f"{name(left)}_{name(right)}"), left, right)
         for left, right in pairs(LEFT, RIGHT)
@@ -104,6 +107,28 @@ def operations_do_what_their_types_say(k: Kernel) -> tuple[Theorem, ...]:
         *_positions(k.part("positions_told_apart"), (0, 1)),
         *_parts_of_a_norm(k.part("norms")),
     )
+
+
+def _matrix(operator: Operator) -> list[list[int]]:
+    """Of each of a few devices, how often it gets what each of them has."""
+    devices, (to, of) = range(FEW), operator
+    if operator == KEEP:
+        return [[int(d == i) for i in devices] for d in devices]
+    return [[int(to in (d, ALL) and of in (i, ALL)) for i in devices] for d in devices]
+
+
+def _require_matrices(k: Kernel) -> None:
+    """Raise KernelError unless products and transposes are those of matrices, on a few devices."""
+    for left, right in pairs(OPERATORS, repeat=2):
+        rows, columns = _matrix(left), [*zip(*_matrix(right), strict=True)]
+        product = [[sum(map(mul, row, column)) for column in columns] for row in rows]
+        times, made = spec.composed(left, right, FEW)
+        if product != [[times * amount for amount in row] for row in _matrix(made)]:
+            raise KernelError(f"{k.claim}: {name(left)} after {name(right)} is {times} {name(made)}")
+    for operator in OPERATORS:
+        turned = [[*column] for column in zip(*_matrix(operator), strict=True)]
+        if turned != _matrix(spec.transpose(operator)):
+            raise KernelError(f"{k.claim}: {name(operator)} has another transpose")
 
 
 def _product(k: Kernel, left: Operator, right: Operator) -> Theorem:
