@@ -172,18 +172,19 @@ class AllSteps(StepsAlike):
         ]
 
     # ------------------------------------------------------------ what compares unequal
-    def any_unequal(self, differ: Sequence[Theorem]) -> Theorem:
+    def any_exact(self, exact: Sequence[Theorem]) -> Theorem:
         """Whatever is compared, w: a state, a step's whole gradient, its norm or its count."""
         l, t, b, u, w = self.l, self.l.t, self.l.b, self.l.u, self.l.w
         states = {each: l.state(each, u) for each in (WEIGHT, MOMENT, NORM)}
         compared: dict[Any, Any] = {**states, CONTRIBUTION: None, TOKENS: TOKENS}
-        right = {each: self.right_value(each, u) for each in compared}
-        unequal = (And(w == each, *self.is_unequal(t, b, s, u)) for each, s in compared.items())
+        needed = cases(w, {each: self.right_value(each, u) for each in compared}, ZERO)
+        asked = {each: self.who_is_odd(t, b, state, u) for each, state in compared.items()}
+        equal = cases(w, {each: equal for each, (equal, _) in asked.items()}, FALSE)
         return self.k.prove(
-            "forms_that_compare_unequal_differ",
-            l.has(t, b, l.d)[l.j] != cases(w, right, ZERO),
-            [*self.met_here(), Or(*unequal)],
-            differ,
+            "forms_are_right_if_and_only_if_they_compare_equal",
+            (l.has(t, b, l.d)[l.j] == needed) == equal,
+            [*self.met_here(), Or(*(And(w == each, is_odd) for each, (_, is_odd) in asked.items()))],
+            exact,
         )
 
     # ------------------------------------------------------------ the two conditions of E1
@@ -264,9 +265,10 @@ def what_is_accepted_matches(k: Kernel) -> tuple[Theorem, ...]:
     the amounts of T2. Equal, up to the end of a step that leaves the forms that it found, one step
     later, where all later steps have the same lines: then after every step what is kept is the single
     device's; what updates apply is the whole gradient (gradient integrity), and what is read and kept
-    is current (state consistency). The first that is unequal, of what is known: in a run, T2's, the
-    device has something else, and so has what is kept, if an update reads it, or what a backward makes
-    of it, and lines pass on what it makes. Of what is not known: in one of two runs, unless it cancels.
+    is current (state consistency). Until one is unequal, what is known is right in every run if and
+    only if it compares equal, by T2's runs. The first that is not makes what is kept another one, if
+    an update reads it, or what a backward makes of it, and lines pass on what it makes. Of what is not
+    known: one of two runs has something else, unless it cancels.
     Micro-steps that each make T x + D(m) of what is there, x, leave after n of them what the
     specification adds up, if T^(k + 1) D = T^k D. (Claim T4)
     """
@@ -278,7 +280,7 @@ def what_is_accepted_matches(k: Kernel) -> tuple[Theorem, ...]:
     always = checker.always()
     kept = checker.at_the_end(always)
     equal = kept, *checker.conditions(always, kept)
-    differ = checker.unequal_forms(always)
+    exact = checker.exact_forms(always)
     micro_steps = any_number_of_micro_steps(k.part("micro_steps"))
-    unequal = checker.any_unequal(differ), *checker.kept_differ(differ, always)
+    unequal = checker.any_exact(exact), *checker.kept_differ(exact, always)
     return *equal, *unequal, TwoChoices(language).theorem(), micro_steps

@@ -11,7 +11,9 @@ from proofs.checking.representation import FALSE, TRUE
 from proofs.checking.symbols import MOMENT, NORM, TOKENS, WEIGHT, ZERO
 from proofs.trusted.kernel import Bool, Theorem
 from proofs.trusted.parts import below, constants
-from proofs.trusted.terms import And, If, Implies, IntVal, Not
+from proofs.trusted.terms import And, If, Implies, IntVal, Not, Or
+
+NEEDED = {"weights": WEIGHT, "moments": MOMENT, "gradients": None, "norms": NORM, "counts": TOKENS}
 
 
 class Comparisons(FormNeeds):
@@ -111,43 +113,46 @@ class Comparisons(FormNeeds):
         )
 
     # ------------------------------------------------------------ what compares unequal
-    def is_unequal(self, t: Any, b: Any, state: Any, u: Any) -> list[Bool]:
-        """That the form in a place compares unequal, and whose value it is that shows it."""
+    def who_is_odd(self, t: Any, b: Any, state: Any, u: Any) -> tuple[Bool, Bool]:
+        """Whether the form of the odd value in a place compares equal; and whose value is odd: of one
+        that devices have alike, or that compares equal, the first device's, else one that shows it.
+        """
         l, d, j, odd, zero = self.l, self.l.d, self.l.j, self.odd, IntVal(0)
         on = {**l.on_device(d), "q": l.mesh.sources(FALSE, d, zero, j)}
-        wanted = self.wanted_of(odd, state, u)
-        one = self.culprit(TRUE, t, b, odd, d, zero, j, wanted, l.mesh.axes)
+        one = self.culprit(TRUE, t, b, odd, d, zero, j, self.wanted_of(odd, state, u), l.mesh.axes)
         equal = self.as_needed(t, b, odd, on["f"], on["p"], on["q"], state, u)
-        return [self.contributor == If(l.is_state(odd), zero, one), Not(equal)]
+        return equal, self.contributor == If(Or(l.is_state(odd), equal), zero, one)
+
+    def is_unequal(self, t: Any, b: Any, state: Any, u: Any) -> list[Bool]:
+        """That the form in a place compares unequal, and whose value it is that shows it."""
+        equal, is_odd = self.who_is_odd(t, b, state, u)
+        return [is_odd, Not(equal)]
 
     def who_shows(self, t: Any, b: Any, state: Any, u: Any, d: Any) -> list[Theorem]:
         """Where a form compares unequal on device d, somebody shows it."""
         at = {"s": self.odd, "i": IntVal(0), "wanted": self.wanted_of(self.odd, state, u)}
         return [self.somebody_shows.at(t=t, b=b, d=d, is_known=TRUE, **at), *self.l.some]
 
-    def unequal_forms(self, always: Theorem) -> tuple[Theorem, ...]:
-        """Forms that compare unequal are of other values, in some run."""
+    def exact_forms(self, always: Theorem) -> tuple[Theorem, ...]:
+        """Forms are of the needed values if and only if they compare equal, in some run."""
         l, k, t, b, d, j, u = self.l, self.k, self.l.t, self.l.b, self.l.d, self.l.j, self.l.u
-        odd, zero = self.odd, IntVal(0)
-        found = []
-        for name, what, differs in zip(
-            ("weights", "moments", "gradients", "norms", "counts"),
-            (WEIGHT, MOMENT, None, NORM, TOKENS),
-            self.unequal(always),
-            strict=True,
-        ):
+        at, zero, found = {"s": self.odd, "i": self.contributor}, IntVal(0), []
+        for (name, what), exact in zip(NEEDED.items(), self.exact(always), strict=True):
             state = self.needed(what, u)
+            equal, is_odd = self.who_is_odd(t, b, state, u)
+            wanted = self.wanted_of(self.odd, state, u)
             found.append(
                 k.prove(
-                    f"forms_of_{name}_that_compare_unequal_differ",
-                    l.has(t, b, d)[j] != self.right_value(what, u),
-                    [*self.met_here(), *self.is_unequal(t, b, state, u)],
+                    f"forms_of_{name}_are_right_if_and_only_if_they_compare_equal",
+                    (l.has(t, b, d)[j] == self.right_value(what, u)) == equal,
+                    [*self.met_here(), is_odd],
                     [
-                        differs,
-                        self.compared(t, b, state, u).at(s=odd, i=self.contributor),
-                        l.amount_is.at(s=odd, i=self.contributor),
+                        exact,
+                        self.compared(t, b, state, u).at(**at),
+                        l.amount_is.at(**at),
                         *self.who_shows(t, b, state, u, d),
                         self.alike_are.at(i=zero),
+                        self.equal_means.at(is_known=TRUE, t=t, b=b, s=self.odd, i=zero, wanted=wanted),
                     ],
                 )
             )

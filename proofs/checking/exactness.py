@@ -1,9 +1,9 @@
-"""T2, the other half: what compares unequal is something else than a single device has, in some run.
+"""T2, the other half: what is right in every run compares equal, while all before it did.
 
-The run is of a loss that is linear in its weights, or quadratic in one device's for one micro-step (as
-`wrong_views` needs it), and of an optimizer that follows a schedule. Of all
-original values one alone is 1, the one that compares unequal, and of a contribution that of one
-device alone; all others are 0. So what a device has is how often it has that value.
+For each original value, of one device if it is a contribution, there is a run in which it alone is 1:
+of a loss that is linear in its weights, or quadratic in one device's for one micro-step (as
+`wrong_views` needs it), and of an optimizer that follows a schedule. What a device has is then how
+often it has that value.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ from proofs.trusted.terms import And, If, Implies, IntVal, Not
 
 
 class Exactness(FirstUnequal):
-    """The run in which a comparison that comes out unequal is of different values."""
+    """The run of an original value, in which what devices have is right if and only if they have it as
+    often as is needed.
+    """
 
     def __init__(self, l: Language) -> None:
         super().__init__(l)
@@ -181,18 +183,22 @@ class Exactness(FirstUnequal):
             ],
         )
 
+    def is_equal(self, t: Any, b: Any, state: Any, u: Any) -> Bool:
+        """Whether what is in a place compares equal, of the odd value."""
+        return substitute(
+            self.compares(t, b, state, u), (self.l.s, self.odd), (self.l.i, self.contributor)
+        )
+
     def is_unequal(self, t: Any, b: Any, state: Any, u: Any) -> list[Bool]:
-        """That what is in a place compares unequal, of the odd value."""
-        l = self.l
-        equal = self.compares(t, b, state, u)
-        return [Not(substitute(equal, (l.s, self.odd), (l.i, self.contributor)))]
+        """That it does not."""
+        return [*self.alone, Not(self.is_equal(t, b, state, u))]
 
-    def who_shows(self, t: Any, b: Any, state: Any, u: Any, d: Any) -> list[Theorem]:
-        """Where something compares unequal on device d, of whose value it does."""
-        return [self.compared(t, b, state, u).at(s=self.odd, i=self.contributor, d=d)]
+    def who_shows(self, t: Any, b: Any, state: Any, u: Any, d: Any) -> Sequence[Theorem]:
+        """Where something compares unequal on device d, who shows it: of amounts, that is said."""
+        return ()
 
-    def unequal(self, always: Theorem) -> tuple[Theorem, ...]:
-        """What compares unequal first, of what is known, is another value."""
+    def exact(self, always: Theorem) -> tuple[Theorem, ...]:
+        """What is known, while all compared equal, is right if and only if it compares equal."""
         l, k, t, b, s, d, i, j = self.l, self.k, *self.variables()
         u, odd, contributor = l.u, self.odd, self.contributor
         facts = [self._stands_for_it(), self.fine, always, self._without_fault()]
@@ -220,24 +226,23 @@ class Exactness(FirstUnequal):
             self.one_name.at(s=odd),
         ]
 
-        def differs(name: str, what: Any, about: Sequence[Theorem]) -> Theorem:
+        def exactly(name: str, what: Any, about: Sequence[Theorem]) -> Theorem:
             state = self.needed(what, u)
-            at = {"s": odd, "i": contributor}
-            compares = self.compares(t, b, state, u)
-            unequal = Not(substitute(compares, (s, odd), (i, contributor)))
+            compared = self.compared(t, b, state, u).at(s=odd, i=contributor)
+            right = l.has(t, b, d)[j] == self.right_value(what, u)
             return k.prove(
-                f"{name}_that_compare_unequal_differ",
-                l.has(t, b, d)[j] != self.right_value(what, u),
-                [*self.met_here(), unequal],
-                [*facts, self.compared(t, b, state, u).at(**at), *about],
+                f"{name}_are_right_if_and_only_if_they_compare_equal",
+                right == self.is_equal(t, b, state, u),
+                [*self.met_here(), *self.alone],
+                [*facts, compared, *about],
             )
 
         def state(name: str, what: Any, about: Sequence[Theorem]) -> Theorem:
-            return differs(name, what, [*named, *about, l.names.at(w=what, m=IntVal(0))])
+            return exactly(name, what, [*named, *about, l.names.at(w=what, m=IntVal(0))])
 
         def contribution(name: str, what: Any) -> Theorem:
             kind = contributed(what)
-            return differs(name, what, [self.whole(kind)[1], self.whole_of_model[kind].at(s=l.bound)])
+            return exactly(name, what, [self.whole(kind)[1], self.whole_of_model[kind].at(s=l.bound)])
 
         return (
             state("weights", WEIGHT, [self.scheduled]),

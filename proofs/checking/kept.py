@@ -119,7 +119,7 @@ class Kept(WrongViews):
             ],
         )
 
-    def _of_unequal(self, makes: Theorem, differ: Sequence[Theorem]) -> Theorem:
+    def _of_unequal(self, makes: Theorem, exact: Sequence[Theorem]) -> Theorem:
         """An update whose operand is the first to compare unequal makes another weight."""
         l, t, now = self.l, self.l.t, self.l.step(self.l.t)
         unequal = (
@@ -140,7 +140,7 @@ class Kept(WrongViews):
                 *(makes, l.numbered),
                 *(
                     each.at(b=place, u=now)
-                    for each, (_, place, _, _) in zip(differ, self._operands, strict=True)
+                    for each, (_, place, _, _) in zip(exact, self._operands, strict=True)
                 ),
             ],
         )
@@ -182,12 +182,12 @@ class Kept(WrongViews):
             ],
         )
 
-    def kept_differ(self, differ: Sequence[Theorem], always: Theorem) -> tuple[Theorem, ...]:
+    def kept_differ(self, exact: Sequence[Theorem], always: Theorem) -> tuple[Theorem, ...]:
         """Wherever that weight is passed on to, it is not the single device's."""
         l, k, t, b, d, j = self.l, self.k, self.l.t, self.l.b, self.l.d, self.l.j
         line, device = self.off_line, self.off_device
         makes, same = self._writes_another(), self._is_passed_on()
-        views = self.wrong_view_differs(differ, always)
+        views = self.wrong_view_differs(exact, always)
 
         def kept(name: str, wrong: Theorem) -> Theorem:
             said = [substitute(g, (t, line), (d, device)) for g in wrong.given]
@@ -199,29 +199,29 @@ class Kept(WrongViews):
             )
 
         return (
-            kept("what_is_kept_differs", self._of_unequal(makes, differ)),
+            kept("what_is_kept_differs", self._of_unequal(makes, exact)),
             kept("what_is_kept_of_a_wrong_view_differs", self._of_a_wrong_view(makes, views)),
         )
 
 
 @claim("T2")
 def what_compares_equal_matches(k: Kernel) -> tuple[Theorem, ...]:
-    """On any mesh, where values of a schedule compare equal every run has the right ones.
+    """On any mesh, until one is not, known values are right in all runs if and only if equal.
 
     The schedule is a symbol: its lines, and the groups of devices that they are along, are functions
     of which nothing is said. amount(t, b, s, d, i, j) is how often device d has device i's value s:
     it runs the lines, as values do. Equal: of a needed state there is one, of others none; of a whole
-    gradient there is each device's contribution once; of all else nothing. Then what is kept is the
-    single device's after every step. The first that is unequal, of what is known: with a loss that is
-    linear in its weights, or has a square of them, and an optimizer and norms that follow a schedule,
-    the device has something else; and if an update reads it, or what a backward makes of it, another
-    weight after it, wherever that is passed on. Of what is not known: in one of two runs, unless it
-    cancels. (Claim T2)
+    gradient there is each device's contribution once; of all else nothing. Where all are equal, what is
+    kept is the single device's after every step, in every run. Of a value s there is a run, with a loss
+    that is linear in its weights, or has a square of them, and an optimizer and norms that follow a
+    schedule, in which what is known is right if and only if it has s as is needed. If an update reads
+    the first that is unequal, or what a backward makes of it, another weight is kept, wherever lines
+    pass it on. Of what is not known: one of two runs has something else, unless it cancels. (Claim T2)
     """
     matching = Kept(Language(k))
     always = matching.always()
-    differ = matching.unequal(always)
-    halves = matching.at_the_end(always), *differ, *matching.kept_differ(differ, always)
+    exact = matching.exact(always)
+    halves = matching.at_the_end(always), *exact, *matching.kept_differ(exact, always)
     return (
         *halves,
         TwoChoices(matching.l).theorem(),

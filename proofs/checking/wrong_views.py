@@ -149,7 +149,7 @@ class WrongViews(Exactness):
         at = (l.t, line), (l.b, self.view), (l.d, self.reader), (l.u, l.step(line))
         return [substitute(each, *at) for each in unequal]
 
-    def wrong_view_differs(self, differ: Sequence[Theorem], always: Theorem) -> Theorem:
+    def wrong_view_differs(self, exact: Sequence[Theorem], always: Theorem) -> Theorem:
         """What has a part of a contribution at a wrong view, and else all, is no whole gradient."""
         l, k, t, b, d, j = self.l, self.k, self.l.t, self.l.b, self.l.d, self.l.j
         odd, line = self.odd, self.curved
@@ -174,7 +174,7 @@ class WrongViews(Exactness):
                 l.amount(t, b, odd, d, self.contributor, j) == of_step,
             ],
             [
-                differ[0].at(t=line, b=self.view, d=self.reader, u=now),
+                exact[0].at(t=line, b=self.view, d=self.reader, u=now),
                 *self.who_shows(line, self.view, l.state(WEIGHT, now), now, self.reader),
                 *(self._stands_for_both(), self.fine, always, l.numbered.at(t=line)),
                 product.at(multiple=used, multiplied=self.view_off),
