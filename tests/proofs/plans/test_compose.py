@@ -211,7 +211,7 @@ def test_a_broken_rule_is_noticed(rule, broken, claim, monkeypatch):
     for place in PLACES:
         if hasattr(place, rule):
             monkeypatch.setattr(place, rule, broken)
-    monkeypatch.setattr("proofs.trusted.kernel.RESOURCE_LIMIT", 1_000_000)
+    monkeypatch.setattr("proofs.trusted.oracle.RESOURCE_LIMIT", 1_000_000)
     with pytest.raises(KernelError, match=r"not proved|no counterexample|merged on"):
         CLAIMS[claim](Kernel(claim))
 
@@ -247,7 +247,7 @@ def test_no_hypothesis_can_be_dropped(claim, hypothesis, monkeypatch):
 
     supposed = Kernel.suppose
     monkeypatch.setattr(Kernel, "suppose", suppose)
-    monkeypatch.setattr("proofs.trusted.kernel.RESOURCE_LIMIT", 1_000_000)
+    monkeypatch.setattr("proofs.trusted.oracle.RESOURCE_LIMIT", 1_000_000)
     with pytest.raises(KernelError, match="not proved"):
         CLAIMS[claim](Kernel(claim))
 

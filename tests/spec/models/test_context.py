@@ -211,7 +211,7 @@ def test_a_broken_rule_is_noticed(rule, broken, claims, monkeypatch):
     for module in (context, online):
         if hasattr(module, rule):
             monkeypatch.setattr(module, rule, broken)
-    monkeypatch.setattr("proofs.trusted.kernel.RESOURCE_LIMIT", 1_000_000)
+    monkeypatch.setattr("proofs.trusted.oracle.RESOURCE_LIMIT", 1_000_000)
     for claim in claims:
         with pytest.raises(KernelError, match="not proved"):
             claim(Kernel("F"))

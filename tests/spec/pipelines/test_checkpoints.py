@@ -120,7 +120,7 @@ def test_the_proof_holds():
 )
 def test_a_broken_rule_is_noticed(broken, monkeypatch):
     monkeypatch.setattr(proof, "kept_at_most", broken)
-    monkeypatch.setattr("proofs.trusted.kernel.RESOURCE_LIMIT", 1_000_000)
+    monkeypatch.setattr("proofs.trusted.oracle.RESOURCE_LIMIT", 1_000_000)
     with pytest.raises(KernelError, match="not proved"):
         proof.least_is_kept_at_the_square_root(Kernel("A5"))
 
