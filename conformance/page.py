@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
 from conformance.cases import Case, cases
+from conformance.counts import FILE
 from conformance.logs import log_of, recorded
 from conformance.profiles import name_of
 from conformance.rows import NUMERICS, Row, Verdict, rows
@@ -68,6 +70,12 @@ page-locked; `fetch` and `offload` are copies over the link between a device and
 numbers of steps. `buckets` is what DDP sums that is no gradient itself. `kept` is what autograd keeps
 for backward, each storage once, without weights.
 
+## Parameters
+
+transformers {transformers} counts the parameters of models that it builds without memory, from all
+packaged configurations and from those of other sizes (`conformance/sizes.json`): {counted} in all.
+psem counts as many, of each.
+
 ## What is not compared
 
 * What is kept for backward by perceptrons, of which psem knows no operations.
@@ -128,7 +136,9 @@ def page() -> str:
         later_cases=sum(case.later for case in all_cases),
     )
     table = "\n".join(strategies(everything))
-    return f"{text}{table}\n{DIFFERENCES}{chr(10).join(differences(everything))}\n{LIMITS}"
+    counts = json.loads(FILE.read_text())
+    limits = LIMITS.format(transformers=counts["transformers"], counted=len(counts["counts"]))
+    return f"{text}{table}\n{DIFFERENCES}{chr(10).join(differences(everything))}\n{limits}"
 
 
 def of_cases(strategy: str) -> Iterator[Case]:
