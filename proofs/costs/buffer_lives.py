@@ -9,11 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from proofs.checking.further_schedules import further_schedules
+from proofs.checking.matching_schedules import accepted_schedules
+from proofs.checking.witnesses import around, operation
+from proofs.trusted.kernel import KernelError
+from spec.derivation.derive import derive
 from spec.language.schedule import RESTING, STATE_OF, Buffer, Kind, Op, Schedule
 from spec.meaning.semantics import CONTENT, Store, execute, initial
 from spec.models.states import State
+from spec.plans.strategies import STRATEGIES
 
 Place = tuple[Buffer, str]
+SUMMED = {Buffer.FRESH, Buffer.TIED, Buffer.TOKENS, Buffer.TOTAL_TOKENS}  # what may start at zero
 
 
 class Anything:
@@ -95,3 +102,16 @@ def lives(schedule: Schedule) -> list[set[Buffer]]:
         later = (later - (written - read)) | read
     counted = {buffer for buffer in STATE_OF if STATE_OF[buffer] is not State.ACTIVATIONS}
     return [(each & counted) - resting for each in reversed(found)]
+
+
+def require_zeros() -> None:
+    """Raise KernelError unless sums start at zero that a step reads before it writes, and no others."""
+    accepted = [each.schedule for each in accepted_schedules()]
+    further = [each.schedule for each in further_schedules()]
+    divide = operation(Kind.DIVIDE, Buffer.GRADIENTS, by=Buffer.TOTAL_TOKENS)
+    never_counted = around(derive(STRATEGIES["dp"]), before=(divide,))
+    released = around(derive(STRATEGIES["dp"]), first=(operation(Kind.RELEASE, Buffer.TOKENS),))
+    for schedule in (*accepted, *further, never_counted, released):
+        first = read_first(schedule) & SUMMED
+        if {*schedule.sums} != first:
+            raise KernelError(f"{schedule.sums} start at zero, not {first}")

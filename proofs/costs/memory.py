@@ -11,11 +11,9 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-from proofs.checking.further_schedules import further_schedules
 from proofs.checking.matching_schedules import accepted_schedules
-from proofs.checking.witnesses import around, operation
 from proofs.claim import claim
-from proofs.costs.buffer_lives import lives, read_first
+from proofs.costs.buffer_lives import lives, require_zeros
 from proofs.costs.passing import others_hold_by_hand
 from proofs.costs.units import units_take_turns
 from proofs.tools.encoding import Symbolic, realisable_placements
@@ -30,14 +28,12 @@ from spec.costs.memory import (
     transient,
 )
 from spec.derivation.derive import derive
-from spec.language.schedule import Buffer, Kind, Op, Schedule, Span
+from spec.language.schedule import Kind, Op, Schedule, Span
 from spec.meaning.semantics import updates_on_host
 from spec.models.states import BytePolicy, State
 from spec.numbers.arithmetic import DIVISIBLE
 from spec.plans.placement import BATCH
 from spec.plans.strategies import STRATEGIES
-
-SUMMED = {Buffer.FRESH, Buffer.TIED, Buffer.TOKENS, Buffer.TOTAL_TOKENS}  # what may start at zero
 
 
 class Symbols:
@@ -289,7 +285,7 @@ def _largest_are_what_lives(k: Kernel) -> tuple[Theorem, ...]:
     more: dict[Any, None] = {}
     placed = (*realisable_placements().values(), *STRATEGIES.values())
     others = (accepted.schedule for accepted in accepted_schedules())
-    _require_zeros()
+    require_zeros()
     for schedule in dict.fromkeys((*map(derive, placed), *others)):
         what_is_held, what_lives = map(most, _held_and_alive(schedule))
         if _waits_for_its_turn(schedule):
@@ -300,19 +296,6 @@ def _largest_are_what_lives(k: Kernel) -> tuple[Theorem, ...]:
         k.prove("the_most_held_is_the_most_that_lives", And(*same)),
         k.prove("what_lives_is_held", And(*more)),
     )
-
-
-def _require_zeros() -> None:
-    """Raise KernelError unless sums start at zero that a step reads before it writes, and no others."""
-    accepted = [each.schedule for each in accepted_schedules()]
-    further = [each.schedule for each in further_schedules()]
-    divide = operation(Kind.DIVIDE, Buffer.GRADIENTS, by=Buffer.TOTAL_TOKENS)
-    never_counted = around(derive(STRATEGIES["dp"]), before=(divide,))
-    released = around(derive(STRATEGIES["dp"]), first=(operation(Kind.RELEASE, Buffer.TOKENS),))
-    for schedule in (*accepted, *further, never_counted, released):
-        first = read_first(schedule) & SUMMED
-        if {*schedule.sums} != first:
-            raise KernelError(f"{schedule.sums} start at zero, not {first}")
 
 
 def _held_and_alive(schedule: Schedule) -> tuple[list[tuple[Op, ...]], list[tuple[Op, ...]]]:
