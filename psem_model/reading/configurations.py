@@ -71,9 +71,8 @@ def _divided(fields: Fields, family: Family) -> int:
 def _head_dim(fields: Fields, family: Family) -> int:
     if family.no_head_dim:
         return _divided(fields, family)
-    default = family.head_dim
-    if default and "head_dim" not in fields.given:
-        return default
+    if family.head_dim:  # then it is a number, not null
+        return fields.size("head_dim") if "head_dim" in fields.given else family.head_dim
     return fields.size_or("head_dim", lambda: _divided(fields, family))
 
 

@@ -60,6 +60,11 @@ REFUSED = [
     # what transformers (5.0) refuses: a null where a number must be, a model within, uneven heads
     ("mistral-7b-v0.1", {"num_key_value_heads": None}, "num_key_value_heads", "given null"),
     ("mixtral-8x7b-v0.1", {"num_key_value_heads": None}, "num_key_value_heads", "given null"),
+    ("gpt-oss-20b", {"num_key_value_heads": None}, "num_key_value_heads", "given null"),
+    ("llama-4-scout", {"num_key_value_heads": None}, "num_key_value_heads", "given null"),
+    ("gemma-2-2b", {"head_dim": None}, "head_dim", "given null"),
+    ("qwen3-8b", {"head_dim": None}, "head_dim", "given null"),
+    ("opt-125m", {"do_layer_norm_before": False, "word_embed_proj_dim": 512}, "expected true"),
     ("llama-2-7b", {"text_config": {}}, "text_config", "given {}", "expected none"),
     ("gpt2", {"decoder": {"n_embd": 4}}, "decoder", "expected none"),
     ("llama-2-7b", {"hidden_size": 4097, "head_dim": 128}, "given 32", "a divisor of hidden_size"),
