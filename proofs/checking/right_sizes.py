@@ -27,6 +27,10 @@ FRESH, GRADIENTS = Buffer.FRESH, Buffer.GRADIENTS
 ERRORS: dict[str, tuple[Terms, Callable[[int, int], bool]]] = {
     "four devices": ({(1, 0): 1, (0, 0): -4}, lambda n, _: n == 4),
     "two or seven devices": ({(2, 0): 1, (1, 0): -9, (0, 0): 14}, lambda n, _: n in (2, 7)),
+    "up to three devices": (
+        {(3, 0): 1, (2, 0): -6, (1, 0): 11, (0, 0): -6},
+        lambda n, _: n in (1, 2, 3),
+    ),
     "five micro-steps": ({(0, 1): 1, (0, 0): -5}, lambda _, m: m == 5),
     "twelve samples": ({(1, 1): 1, (0, 0): -12}, lambda n, m: n * m == 12),
     "as many micro-steps": ({(1, 0): 1, (0, 1): -1}, lambda n, m: n == m),
