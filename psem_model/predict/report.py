@@ -122,7 +122,8 @@ class Reported:
         title = f"the profile {profile.name}, not applied without a model's shape and --sequence"
         yield from _differing(title, {d: d.what for d in beyond}, "profile.not_applied")
         policy = replace(self.plan.policy, gathered=None, reduced=None, quantised=None)
-        other = replace(self.plan, profile=TEXTBOOK, policy=policy).fullest
+        plan = replace(self.plan, profile=TEXTBOOK, policy=policy)
+        other, sent = plan.fullest, plan.busiest.bytes
         yield Section(
             "beside it, the textbook, with states of the same types at rest",
             IN_ALL,
@@ -131,6 +132,7 @@ class Reported:
                 self.row("the textbook's activations", other.activations, "activations"),
                 self.row("the textbook's total", other.total, "total"),
                 self.row("the textbook's peak", other.peak, "peak"),
+                self.row("sent by the textbook", sent, "sent"),
             ),
             key="profile.textbook",
         )

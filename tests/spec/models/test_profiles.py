@@ -185,6 +185,16 @@ def test_what_is_quantised_on_its_way_is_computed_with_as_before():
     assert (plain.activations, plain.resting) == (fewer.activations, fewer.resting)
 
 
+def test_the_textbooks_traffic_is_beside_the_profiles():
+    def told(name):
+        return predicted(read(Asked("predict", "zero3(2)", model=MODEL, profile=name))).document()
+
+    of_profile = told("zero-plus-plus")
+    beside = of_profile["profile"]["textbook"]["sent"]["exact"]
+    assert beside == told("textbook")["communication"]["bytes"]["exact"]
+    assert beside != of_profile["communication"]["bytes"]["exact"]
+
+
 def test_what_is_rounded_on_its_way_is_told():
     def rounded(name):
         return read(Asked("predict", "zero3(2)", model=MODEL, profile=name)).policy.rounded
