@@ -284,6 +284,35 @@ def test_the_fullest_moment_is_that_of_any_number_of_micro_batches(pipe, more, s
         assert fullest_in_order(pipe, stage, sizes, waiting, passing) == most
 
 
+@given(pipelines(), st.integers(0, 9), *[SIZES] * 4)
+def test_what_a_chunk_keeps_once_is_there_while_any_micro_batch_is(
+    pipe, more, sizes, waiting, over, once
+):
+    passing = [max(pair) + extra for *pair, extra in zip(sizes, waiting, over, strict=True)]
+    interleaved = Pipeline(Order.INTERLEAVED, pipe.stages, pipe.stages * (1 + more % 3), 2)
+    longer = Pipeline(V, pipe.stages, least_micro_batches(pipe) + more, 2)
+    for of, run, later, during in (
+        (pipe, longer, waiting, passing),
+        (interleaved, interleaved, [0, 0], sizes),
+    ):
+        for stage in range(run.stages):
+            kept, waits = [0, 0], [0, 0]  # micro-batches of each chunk
+
+            def there(kept=kept, waits=waits, later=later):
+                each = zip(kept, sizes, waits, later, once, strict=True)
+                return sum(k * size + w * wait + (k + w > 0) * one for k, size, w, wait, one in each)
+
+            most = 0
+            for phase, _, chunk in order(run, stage):
+                kept[chunk] += phase is Half.FORWARD
+                work = during[chunk] - sizes[chunk] if phase is Half.BACKWARD else 0
+                most = max(most, there(), there() + work)
+                kept[chunk] -= phase is Half.BACKWARD
+                waits[chunk] += (phase is Half.BACKWARD) * run.in_two_parts - (phase is Half.WEIGHTS)
+                most = max(most, there())
+            assert fullest_in_order(of, stage, sizes, later, during, once) == most
+
+
 @given(st.sampled_from([Order.ZB_H1, Order.ZB_H2]), st.integers(1, 5), *[st.integers(0, 9)] * 3)
 def test_counted_the_fullest_moment_of_zero_bubble_orders_is_their_closed_form(
     kind, stages, size, waiting, more
