@@ -11,7 +11,6 @@ from pathlib import Path
 
 from psem_check.check import check, in_a_line
 from psem_check.printing import lines_of
-from psem_check.progress import Progress
 from psem_check.reader import read
 from psem_check.terms import Rejected
 
@@ -24,18 +23,14 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--allow-missing", action="store_true", help="0 if only proofs are missing")
     given = parser.parse_args(arguments)
     start = time.perf_counter()
-    progress = Progress()
-    progress.reading()
     try:
         document = read(given.certificate)
     except (OSError, Rejected) as error:
-        progress.clear()
         print(f"psem_check: {given.certificate}: {in_a_line(str(error))}", file=sys.stderr)
         return 2
     count = obligations = open_ = rejected = 0
     try:
-        for claim in check(document, progress.tell):
-            progress.clear()
+        for claim in check(document):
             count += 1
             obligations += claim.obligations
             open_ += len(claim.open)
@@ -43,7 +38,6 @@ def main(arguments: list[str]) -> int:
             for line in lines_of(claim, given.brief):
                 print(line)
     except Rejected as error:
-        progress.clear()
         print(f"REJECTED: {in_a_line(str(error))}")
         return 1
     if not count:

@@ -57,7 +57,7 @@ class Cases:
                 return True
             if new:
                 continue
-            clause = min(here.clauses, key=len, default=None) or self._condition(here)
+            clause = self.next(here)
             if clause is None:
                 return False
             here.clauses = [other for other in here.clauses if other is not clause]
@@ -66,6 +66,10 @@ class Cases:
                 if not self._impossible(here.copy(), [-part, *others[:i]]):
                     return False
             new = [-last, *others]
+
+    def next(self, here: Case) -> frozenset[Form] | None:
+        """The conjunction of which each part is a case; None if nothing is left to be done."""
+        return min(here.clauses, key=len, default=None) or self._condition(here)
 
     def _spend(self, work: int) -> None:
         self.work -= work

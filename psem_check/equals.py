@@ -29,18 +29,18 @@ class Equals:
 
     def _solve(self, spend: Callable[[int], None]) -> None:
         """Replace equals in the equations, until these stay as they are."""
-        while True:
+        while not self.contradict:
             spend(len(self.equations) + len(self._so))
             self._replaced = self._known | bits(atom for monomial in self.solved for atom in monomial)
             self._made: dict[Form, Form] = {}
-            rows = Echelon(self.forms.depths)
-            for equation in self.equations:
-                rows.add(self._with(equation, self.inside))
-            self.equations = [plus(row, {m: -1}) for m, row in rows.solved.items()]
-            self.contradict = rows.contradict
-            if rows.solved == self.solved or self.contradict:
+            made = [self._with(equation, self.inside) for equation in self.equations]
+            if made == [plus(row, {m: -1}) for m, row in self.solved.items()]:
                 return
-            self.solved = rows.solved
+            rows = Echelon(self.forms.depths)
+            for equation in made:
+                rows.add(equation)
+            self.equations = [plus(row, {m: -1}) for m, row in rows.solved.items()]
+            self.contradict, self.solved = rows.contradict, rows.solved
 
     def inside(self, form: Form) -> Form:
         """A form with equals in place of all that it is made of."""
@@ -100,6 +100,7 @@ class Echelon:
         self.depths = depths
         self.solved: dict[Monomial, Polynomial] = {}
         self.contradict = False
+        self._met: set[Monomial] = set()  # products, and single atoms
 
     def add(self, zero: Polynomial) -> None:
         """One more polynomial that is zero."""
@@ -111,8 +112,10 @@ class Echelon:
                 continue
             last = max(made, key=lambda m: (sorted((self.depths[a] for a in m), reverse=True), m))
             rest = plus({}, {m: f for m, f in made.items() if m != last}, -inverse(made[last]))
-            for monomial in [m for m, row in self.solved.items() if _has(last, [m, *row])]:
-                pending.append(plus(self.solved.pop(monomial), {monomial: -1}))
+            if last in self._met:
+                for monomial in [m for m, row in self.solved.items() if _has(last, [m, *row])]:
+                    pending.append(plus(self.solved.pop(monomial), {monomial: -1}))
+            self._met |= {*made} | {(atom,) for monomial in made for atom in monomial}
             self.solved[last] = rest
 
 

@@ -15,8 +15,8 @@ from itertools import combinations
 from typing import Any
 
 from psem_check.polynomials import ONE, Number, Polynomial, constant, inverse, plus, product, value_of
-from psem_check.terms import BOOL, INT, ORDER, Rejected, Sort, Term, Terms
-from psem_check.values import NoValue, applied
+from psem_check.terms import BOOL, FLOAT, INT, ORDER, Rejected, Sort, Term, Terms
+from psem_check.values import OPERATORS, bits_of, float_of
 
 TRUE = 1
 FALSE = -TRUE
@@ -42,24 +42,11 @@ class Forms:
         """The normal form of a term."""
         terms, made = self.terms, self._made
         for here in terms.below([term], made):
-            arguments = self._joined(here)
+            arguments = terms.arguments[here]
             of = terms.sorts[arguments[0]] if arguments else None
             forms = [made[a] for a in arguments]
             made[here] = self.make(terms.heads[here], terms.sorts[here], of, forms)
         return made[term]
-
-    def _joined(self, term: Term) -> list[Term]:
-        """The arguments of a term; of an argument that joins by the same connective, its own."""
-        heads, arguments = self.terms.heads, self.terms.arguments
-        found: list[Term] = []
-        pending = [*reversed(arguments[term])]
-        while pending:
-            here = pending.pop()
-            if heads[term] in ("and", "or") and heads[here] == heads[term]:
-                pending += reversed(arguments[here])
-            else:
-                found.append(here)
-        return found
 
     def make(self, head: Any, sort: Sort, of: Sort, forms: Sequence[Form]) -> Form:
         """That of an operator or a symbol, of this sort, with arguments, the first of a sort `of`."""
@@ -99,8 +86,12 @@ class Forms:
         return None
 
     def both(self, formulas: Iterable[Form]) -> Form:
-        """That all of them hold."""
-        found = {*formulas} - {TRUE}
+        """That all of them hold; where one is a conjunction itself, its parts."""
+        found: set[Form] = set()
+        for form in formulas:
+            key = self.keys[abs(form)]
+            found |= key if form > 0 and isinstance(key, frozenset) else {form}
+        found -= {TRUE}
         if FALSE in found or any(-form in found for form in found):
             return FALSE
         return self._named(frozenset(found), map(abs, found)) if len(found) > 1 else (*found, TRUE)[0]
@@ -186,17 +177,28 @@ class Forms:
 
     def _worth(self, head: Any, forms: Sequence[Form]) -> Form | None:
         """What an operator makes of numerals."""
-        worth = [value_of(self.polynomial(form)) for form in forms if form > TRUE]
-        numbers = [Fraction(value) for value in worth if value is not None]
-        if isinstance(head, tuple) or len(numbers) < len(forms):
+        if head not in OPERATORS:
+            return None
+        worth = [self._numeral(form) for form in forms]
+        if None in worth:
             return None
         try:
-            found = applied(head, numbers)
-        except NoValue:
+            found = OPERATORS[head](*worth)
+        except ZeroDivisionError:
             return None
         if isinstance(found, bool):
             return TRUE if found else FALSE
+        if isinstance(found, float):
+            return self.make(("float", bits_of(found)), FLOAT, None, [])
         return self.number(constant(found))
+
+    def _numeral(self, form: Form) -> Fraction | float | None:
+        """The number or the float that a term is, if it is one."""
+        head = self.keys[form][0]
+        if isinstance(head, tuple) and head[0] == "float":
+            return float_of(head[1])
+        value = value_of(self.polynomial(form))
+        return None if value is None else Fraction(value)
 
     # ------------------------------------------------------------------ numbers
     def _named(self, key: Any, parts: Iterable[Form]) -> Form:

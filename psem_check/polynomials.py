@@ -23,7 +23,7 @@ def exact(value: Number) -> Number:
 
 
 def inverse(value: Number) -> Number:
-    return exact(1 / Fraction(value))
+    return value if value in (1, -1) else exact(1 / Fraction(value))
 
 
 def plus(left: Polynomial, right: Polynomial, times: Number = 1) -> Polynomial:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from psem_check.check import Checked
 from psem_check.terms import Sort, Symbol, Term, Terms
 from psem_check.tree import Part, Theorem
-from psem_check.values import value_of
+from psem_check.values import float_of
 
 LONG = 400  # characters, of a part of a formula that gets a name
 INFIX = {
@@ -109,7 +109,7 @@ def _text(terms: Terms, term: Term, arguments: list[str]) -> str:
         if kind == "bool":
             return "true" if what else "false"
         if kind == "float":
-            return repr(value_of(terms, term))
+            return repr(float_of(what))
         name = terms.symbols[what].name if kind == "symbol" else str(what)
         return f"{name}({', '.join(arguments)})" if arguments else name
     if head in INFIX:

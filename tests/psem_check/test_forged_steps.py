@@ -293,7 +293,7 @@ def test_values_that_do_not_refute_are_rejected():
     step["values"][0][1] = term(document, "int", 2)
     assert "do not refute" in rejected(document)
     step["values"] = []
-    assert "do not decide" in rejected(document)
+    assert "do not refute" in rejected(document)
 
 
 def test_a_counterexample_is_no_fact():

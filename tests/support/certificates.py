@@ -9,6 +9,8 @@ import z3
 
 from proofs.registry import Claim, prove, select
 from psem_check.check import check, key_of, obligations
+from psem_check.forms import TRUE, Forms
+from psem_check.polynomials import value_of
 from psem_check.terms import BOOL, INT, REAL
 from psem_model.certify.cvc5_proofs import prove as by_cvc5
 from psem_model.certify.tree import tree
@@ -50,6 +52,15 @@ def changed(document):
 def opened(document):
     """What is not checked of a certificate, over all claims."""
     return [each for checked in check(document) for each in checked.open]
+
+
+def worth(terms, term):
+    """What the checker takes a closed term for: a truth value, a number, or None."""
+    forms = Forms(terms)
+    form = forms.of(term)
+    if terms.sorts[term] == BOOL:
+        return {TRUE: True, -TRUE: False}.get(form)
+    return value_of(forms.polynomial(form))
 
 
 NUMBERS = count()  # of enumerations, which the solver knows by their names

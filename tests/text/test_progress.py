@@ -85,18 +85,6 @@ def test_the_bar_moves_while_one_claim_is_proved(tmp_path, monkeypatch):
     assert max(told) <= 501
 
 
-def test_the_checker_of_certificates_says_how_many_proofs_are_left_at_a_terminal():
-    code = (
-        "import time; from psem_check.progress import Progress; shown = Progress(); shown.reading()\n"
-        "shown.tell(1, 4_000); time.sleep(0.3); shown.tell(1_001, 4_000); shown.clear(); print('done')"
-    )
-    out, shown = run("-c", code, at_a_terminal=True)
-    assert out == "done\n"
-    assert re.search(r"checking  1,001 of 4,000 proofs  0:0\d left", shown)
-    assert shown.endswith("\r\033[K")
-    assert run("-c", code, at_a_terminal=False) == ("done\n", "")
-
-
 @pytest.mark.parametrize("command", [["prove", "S1", "M8"], ["explain", "S1", "M8"]], ids=" ".join)
 def test_proving_shows_a_bar_at_a_terminal_and_the_same_output(command):
     words = ("-m", "psem_model", *command)
