@@ -1,6 +1,6 @@
 """Outcomes of claims, kept from one run to the next: the same sources and solver give them again.
 
-Only `psem prove` reads them; audits and certificates prove everything. Of an entry that is damaged, or
+Only `psem prove` reads them; the audit proves everything. Of an entry that is damaged, or
 of other sources, nothing is believed.
 """
 
@@ -27,10 +27,10 @@ SOURCES = ("spec", "proofs")
 
 
 @cache
-def key() -> str:
-    """What outcomes depend on: every file of spec/ and proofs/, the solver and its options, Python."""
+def key(folders: tuple[str, ...] = SOURCES) -> str:
+    """What outcomes depend on: every file of these folders, the solver and its options, Python."""
     found = hashlib.sha256(repr((VERSION, RESOURCE_LIMIT, SEED, platform.python_version())).encode())
-    for folder in SOURCES:
+    for folder in folders:
         for path in sorted((places.PACKAGES / folder).rglob("*")):
             if path.suffix in (".py", ".toml"):
                 data = path.read_bytes()

@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError
 
 import click
 
-from psem_model.certify.certificate import certificate, compressed, missing
+from psem_model.certify.certificate import certificate, compressed, made_of_these, missing, note
 from psem_model.check.claims import results, total, uncollected
 from psem_model.reading.claims import named
 from psem_model.text.errors import BAD_INPUT, UserError
@@ -23,6 +23,10 @@ def main(ids: list[str]) -> int:
     """0 if every obligation has a proof."""
     start = time.perf_counter()
     claims = named(ids)
+    path = BUILD / f"{'-'.join(['certificate', *ids])}.json.xz"
+    if made_of_these(path):
+        click.echo(f"{path} was made of the same sources: nothing is proved again")
+        return 0
     with uncollected(), ticker("proving", total(claims)) as tell:
         found = list(results(claims, tell))
     wrong = [result.claim.id for result in found if not result.as_expected]
@@ -33,9 +37,10 @@ def main(ids: list[str]) -> int:
         document = certificate(found, lambda done, of: tell(100 * done // of))
     with ticker("compressing", 100) as tell:
         data = compressed(document, lambda done, of: tell(100 * done // of))
-    path = BUILD / f"{'-'.join(['certificate', *ids])}.json.xz"
     path.write_bytes(data)
     open_ = missing(document)
+    if not open_:
+        note(path)
     for each in open_:
         click.echo(f"no proof of {each}")
     click.echo(

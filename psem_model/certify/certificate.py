@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import lzma
 from collections.abc import Callable, Mapping, Sequence
@@ -12,18 +13,41 @@ from typing import Any
 from proofs.registry import Result
 from psem_check.check import key_of, obligations
 from psem_check.reader import VERSION
+from psem_model.audit import remembered
 from psem_model.certify.prover import proofs
 from psem_model.certify.tree import tree
 from psem_model.text.files import json_in, write_atomically
 from psem_model.text.places import BUILD
 
 Tell = Callable[[int, int], None]
+SOURCES = (*remembered.SOURCES, "psem_check", "psem_model/certify")
 PIECE = 1 << 19  # bytes that are compressed at once
 
 
 def kept() -> Path:
     """Where proofs are kept, by the hash of what they are of. The checker checks them all the same."""
     return BUILD / "proofs" / f"{VERSION}-cvc5-{version('cvc5')}"
+
+
+def made_of_these(path: Path) -> bool:
+    """Whether a certificate is there that was made of these sources, and is complete."""
+    try:
+        return _note(path).read_text() == _made_of(path.read_bytes())
+    except OSError:
+        return False
+
+
+def note(path: Path) -> None:
+    """Note what a certificate was made of."""
+    write_atomically(_note(path), _made_of(path.read_bytes()))
+
+
+def _note(path: Path) -> Path:
+    return path.with_suffix(".made")
+
+
+def _made_of(data: bytes) -> str:
+    return f"{remembered.key(SOURCES)} {hashlib.sha256(data).hexdigest()}"
 
 
 def certificate(results: Sequence[Result], tell: Tell = lambda done, of: None) -> dict[str, Any]:

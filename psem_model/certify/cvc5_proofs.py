@@ -13,14 +13,19 @@ from psem_model.certify.cvc5_terms import Bridge, Unknown
 from psem_model.certify.shorter import Step, shorter
 from psem_model.certify.written import Unwritten
 
-RESOURCES = 2_000_000  # cvc5's own deterministic count
+RESOURCES = 400_000  # cvc5's own deterministic count: two seconds
 OPTIONS = {
     "produce-proofs": "true",
     "proof-granularity": "dsl-rewrite",
     "decision": "justification",
-    "rlimit-per": str(RESOURCES),
 }
-NONLINEAR = {"nl-cov": "false", "nl-ext": "full", "nl-ext-tplanes": "true"}
+PLAIN = {"rlimit-per": str(RESOURCES)}
+NONLINEAR = {
+    "rlimit-per": str(5 * RESOURCES),
+    "nl-cov": "false",
+    "nl-ext": "full",
+    "nl-ext-tplanes": "true",
+}
 
 
 def prove(text: str, nonlinear: bool = False) -> dict[str, Any]:
@@ -28,7 +33,7 @@ def prove(text: str, nonlinear: bool = False) -> dict[str, Any]:
     graph, facts = asked(text)
     bridge = Bridge(graph.terms)
     solver = cvc5.Solver(bridge.manager)
-    for name, value in {**OPTIONS, **(NONLINEAR if nonlinear else {})}.items():
+    for name, value in {**OPTIONS, **(NONLINEAR if nonlinear else PLAIN)}.items():
         solver.setOption(name, value)
     try:
         for fact in facts:

@@ -1,7 +1,4 @@
-"""What a solver's step needs besides its premises: products of comparisons, and laws of operators.
-
-Names of rules are cvc5's, but for `products`.
-"""
+"""What a step of cvc5's needs besides its premises: products of comparisons, and laws of operators."""
 
 from __future__ import annotations
 
@@ -9,15 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product as all_of
-from typing import Any
 
 from psem_check.forms import FALSE
 from psem_check.polynomials import Polynomial
 from psem_check.proofs import NEGATED
 from psem_check.terms import Rejected, Term
-from psem_model.certify.written import Unwritten, Written
-
-WORK = 2000  # of the checker, for what may not follow
+from psem_model.certify.laws import laws_of
+from psem_model.certify.written import SOON, Unwritten, Written
 
 
 @dataclass
@@ -45,12 +40,10 @@ class Lemmas:
         self.nodes = nodes
         self.concluded = concluded
 
-    def of(self, rule: str, said: Term, premises: Sequence[int], more: Sequence[Any]) -> list[int]:
+    def of(self, rule: str, said: Term, premises: Sequence[int]) -> list[int]:
         """The lemmas that a step needs besides its premises."""
         if rule == "arith_sum_ub":
             return [self._sum(said, premises)]
-        if rule == "products":
-            return [self._of_these(said, premises, *more)]
         if rule in ("arith_mult_pos", "arith_mult_neg"):
             return self._multiplied(said)
         if rule == "arith_mult_sign":
@@ -66,35 +59,13 @@ class Lemmas:
     def _is_plain(self, said: Term) -> bool:
         """Whether it follows from nothing."""
         try:
-            return self.written.checker.follows([], said, WORK)
+            return self.written.checker.follows([], said, SOON)
         except (Rejected, RecursionError):
             return False
 
     def laws(self, term: Term) -> list[int]:
         """What holds of an operator by its meaning."""
-        head, arguments = self.terms.heads[term], self.terms.arguments[term]
-        if head == "/":
-            return [self.written.law("quotient", *arguments)]
-        if head in ("div", "mod"):
-            found = [self.written.law("div", *arguments)]
-            return [*found, self.written.law("mod", *arguments)] if head == "mod" else found
-        if isinstance(self.terms.sorts[term], tuple) and self.terms.sorts[term][0] == "Values":
-            return [self.written.law("value", term)]
-        if head == "abs":
-            return [self.written.law("abs", *arguments)]
-        if head == "select" and self.terms.heads[arguments[0]] == "store":
-            return [self.written.law("read", *self.terms.arguments[arguments[0]], arguments[1])]
-        return []
-
-    def _of_these(
-        self, said: Term, premises: Sequence[int], summands: Sequence[Any], multiples: Sequence[Any]
-    ) -> int:
-        """Likewise, of those premises that are multiplied."""
-        used = sorted({i for _, _, factors in summands for i in factors} | {i for i, _ in multiples})
-        place = {old: new for new, old in enumerate(used)}
-        known = [self.nodes[premises[i]].said for i in used]
-        moved = [(n, d, [place[i] for i in factors]) for n, d, factors in summands]
-        return self.written.products(known, said, moved, [(place[i], term) for i, term in multiples])
+        return [self.written.law(name, *of) for name, of in laws_of(self.terms, term)]
 
     def _sum(self, said: Term, premises: Sequence[int]) -> int:
         """A sum of comparisons, each of which may be a multiple of one that is there already."""

@@ -28,13 +28,15 @@ class Way:
 
 def ways() -> list[Way]:
     """The ways to a proof, in order."""
+    from psem_model.certify.cases import MUCH
     from psem_model.certify.cvc5_proofs import prove
-    from psem_model.certify.product_search import search
+    from psem_model.certify.search import search
 
     return [
-        Way("cvc5", prove, 20),
-        Way("products", search, 60),
-        Way("cvc5, nonlinear", lambda text: prove(text, nonlinear=True), 40),
+        Way("search", search, 20),
+        Way("cvc5", prove, 5),
+        Way("further search", lambda text: search(text, MUCH), 60),
+        Way("cvc5, nonlinear", lambda text: prove(text, nonlinear=True), 20),
     ]
 
 

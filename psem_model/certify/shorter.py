@@ -13,8 +13,8 @@ from typing import Any
 from psem_check.graphs import Graph
 from psem_check.proofs import WORK as ENOUGH
 from psem_check.terms import Rejected, Term
-from psem_model.certify.lemmas import WORK, Lemmas, Node
-from psem_model.certify.written import Unwritten, Written
+from psem_model.certify.lemmas import Lemmas, Node
+from psem_model.certify.written import SOON, Unwritten, Written
 
 MOST = 40  # steps that one follows from
 Step = tuple[str, Term, Sequence[int], Sequence[Any]]  # rule, conclusion, premises by number, more
@@ -43,7 +43,7 @@ class Shorter:
         elif rule == "scope":
             rests -= {self._assumption(assumed) for assumed in more[0]}
         else:
-            lemmas = frozenset(self.lemmas.of(rule, said, premises, more))
+            lemmas = frozenset(self.lemmas.of(rule, said, premises))
         self.nodes.append(Node(rule, said, tuple(premises), rests | lemmas, lemmas))
 
     def _assumption(self, said: Term) -> int:
@@ -74,7 +74,7 @@ class Shorter:
                 pending.pop()
             elif node.rule == "assume":
                 self._derived[here] = tuple(node.rests)
-            elif here not in self._tried and self._follows(node.said, node.rests, WORK):
+            elif here not in self._tried and self._follows(node.said, node.rests, SOON):
                 self._derived[here] = self._write(node.said, node.rests)
             elif missing:
                 self._tried.add(here)

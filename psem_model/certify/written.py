@@ -10,6 +10,8 @@ from psem_check.laws import law
 from psem_check.proofs import Steps
 from psem_check.terms import Rejected, Term
 
+SOON = 2000  # of the checker's work, for what may not follow
+
 
 class Unwritten(Exception):
     """A step of the solver that the checker's rules do not show."""

@@ -9,9 +9,11 @@ from proofs.registry import prove, select
 from psem_check.check import check, key_of, obligations
 from psem_check.graphs import Graph, asked, question
 from psem_check.proofs import check_proof
+from psem_model.audit import remembered
+from psem_model.certify import __main__ as command
 from psem_model.certify import certificate as certificates
 from psem_model.certify import prover
-from psem_model.certify.product_search import search
+from psem_model.certify.search import search
 from psem_model.certify.tree import tree
 
 
@@ -68,11 +70,29 @@ def test_a_kept_proof_that_is_forged_is_rejected_by_the_checker(folder):
     assert len(found.open) == found.obligations
 
 
+def test_a_certificate_is_made_again_if_it_is_damaged_or_of_other_sources(folder, monkeypatch, capsys):
+    monkeypatch.setattr(command, "BUILD", folder)
+    path = folder / "certificate-S1.json.xz"
+
+    def made():
+        assert command.main(["S1"]) == 0
+        return "nothing is proved again" not in capsys.readouterr().out
+
+    assert made()
+    whole = path.read_bytes()
+    assert not made()
+    path.write_bytes(whole[:-1])
+    assert made()
+    assert path.read_bytes() == whole
+    monkeypatch.setattr(remembered, "key", lambda folders: "others")
+    assert made()
+    assert not made()
+
+
 def test_what_is_possible_has_no_proof_and_the_reasons_are_told():
     ((text, proof),) = prover.proofs([POSSIBLE])
     assert text == POSSIBLE
-    assert "cvc5: cvc5 says sat" in proof["missing"]
-    assert "products: none" in proof["missing"]
+    assert proof["missing"].startswith("search: an open case; cvc5: cvc5 says sat; ")
 
 
 def test_what_takes_too_long_is_stopped(monkeypatch):
@@ -80,7 +100,7 @@ def test_what_takes_too_long_is_stopped(monkeypatch):
     monkeypatch.setattr(prover, "PATIENCE", 0.2)
     ((text, proof),) = prover.proofs([QUOTIENT])
     assert text == QUOTIENT
-    assert proof["missing"].startswith("cvc5: killed at the limit of 0.2 s by the clock; products: ")
+    assert proof["missing"].startswith("search: killed at the limit of 0.2 s by the clock; cvc5: ")
 
 
 def test_products_show_what_a_quotient_is():

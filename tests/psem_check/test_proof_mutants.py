@@ -4,7 +4,7 @@ import json
 
 from psem_check.check import key_of, obligations
 from psem_check.graphs import asked, question
-from psem_model.certify.product_search import search
+from psem_model.certify.search import search
 from tests.support.certificates import of_claims
 from tests.support.mutants import tried
 
