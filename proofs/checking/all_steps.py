@@ -279,7 +279,7 @@ def what_is_accepted_matches(k: Kernel) -> tuple[Theorem, ...]:
     checker = AllSteps(language)
     always = checker.always()
     kept = checker.at_the_end(always)
-    equal = kept, *checker.conditions(always, kept)
+    equal = kept, *checker.conditions(always, kept), checker.any_right(always)
     exact = checker.exact_forms(always)
     micro_steps = any_number_of_micro_steps(k.part("micro_steps"))
     unequal = checker.any_exact(exact), *checker.kept_differ(exact, always)

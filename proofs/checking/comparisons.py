@@ -6,14 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from proofs.checking.form_needs import FormNeeds
-from proofs.checking.matching import Read, Where
+from proofs.checking.matching import NEEDED, Read, Where
 from proofs.checking.representation import FALSE, TRUE
-from proofs.checking.symbols import MOMENT, NORM, TOKENS, WEIGHT, ZERO
+from proofs.checking.symbols import ZERO
 from proofs.trusted.kernel import Bool, Theorem
-from proofs.trusted.parts import below, constants
+from proofs.trusted.parts import below, constants, substitute
 from proofs.trusted.terms import And, If, Implies, IntVal, Not, Or
-
-NEEDED = {"weights": WEIGHT, "moments": MOMENT, "gradients": None, "norms": NORM, "counts": TOKENS}
 
 
 class Comparisons(FormNeeds):
@@ -111,6 +109,21 @@ class Comparisons(FormNeeds):
                 *l.some,
             ],
         )
+
+    def equal_is_right(self, name: str) -> tuple[Bool, Theorem]:
+        """That all forms compare equal of a kind, where device d is; and that it is right, if so."""
+        l, k, (t, b, s, d, i, j), u = self.l, self.k, self.variables(), self.l.u
+        what, at = NEEDED[name], [t, b, d, j, u]
+        read = (t, b, self.needed(what, u), u)
+        on = (l.f, l.mesh.firsts(j)), (l.p, l.mesh.places(d, j)), (l.q, l.mesh.sources(FALSE, d, i, j))
+        unequal = And(l.is_device(i), Not(substitute(self.form_passes(*read), *on)))
+        of_one, _, one_shown, _ = k.choose(f"forms_of_{name}_of_one", [s, *at], i, unequal)
+        of_any, _, any_shown, _ = k.choose(f"forms_of_{name}_are_unequal", at, s, of_one(s, *at))
+        all_equal, given = Not(of_any(*at)), [u >= 0, u <= l.last]
+        shown = [one_shown, any_shown]
+        compares = self._as_amounts(f"any_form_of_{name}", [all_equal, *self.on_a_device], shown, *read)
+        right = self.read(f"any_of_{name}", t, b, what, u, [*given, all_equal], compares, False)
+        return all_equal, right
 
     # ------------------------------------------------------------ what compares unequal
     def who_is_odd(self, t: Any, b: Any, state: Any, u: Any) -> tuple[Bool, Bool]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from proofs.checking import lines
 from proofs.checking.lines import MOVES
-from proofs.checking.matching import Where
+from proofs.checking.matching import NEEDED, Where
 from proofs.checking.norms import NormLine
 from proofs.checking.symbols import (
     BACKWARD,
@@ -229,6 +229,25 @@ class EveryLine(NormLine):
                 l.numbered,
             ],
         )
+
+    def any_right(self, always: Theorem) -> Theorem:
+        """What compares equal is right, in any place before any line."""
+        l, t, b, u, w = self.l, self.l.t, self.l.b, self.l.u, self.l.w
+        kinds = {name: CONTRIBUTION if what is None else what for name, what in NEEDED.items()}
+        needed = {kinds[name]: self.right_value(what, u) for name, what in NEEDED.items()}
+        found = {name: self.equal_is_right(name) for name in NEEDED}
+        equal = (And(w == kinds[name], all_equal) for name, (all_equal, _) in found.items())
+        return self.k.prove(
+            "what_compares_equal_is_right",
+            l.has(t, b, l.d)[l.j] == cases(w, needed, ZERO),
+            [t >= 0, t <= l.last, u >= 0, u <= l.last, *self.on_a_device, Or(*equal)],
+            [*(right for _, right in found.values()), always],
+        )
+
+    def equal_is_right(self, name: str) -> tuple[Bool, Theorem]:
+        """That all compares equal of a kind, in any place; and that it is right, if so."""
+        of = self.right_where_equal(name)
+        return of.all_equal, of.right
 
     def at_the_end(self, always: Theorem) -> Theorem:
         """After every step, every kept copy that compares equal is the single device's."""

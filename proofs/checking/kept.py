@@ -221,7 +221,8 @@ def what_compares_equal_matches(k: Kernel) -> tuple[Theorem, ...]:
     matching = Kept(Language(k))
     always = matching.always()
     exact = matching.exact(always)
-    halves = matching.at_the_end(always), *exact, *matching.kept_differ(exact, always)
+    equal = matching.at_the_end(always), matching.any_right(always)
+    halves = *equal, *exact, *matching.kept_differ(exact, always)
     return (
         *halves,
         TwoChoices(matching.l).theorem(),

@@ -24,6 +24,7 @@ from proofs.checking.symbols import (
 )
 from proofs.tools.sums import Sum, partition
 from proofs.trusted.kernel import Bool, Theorem
+from proofs.trusted.parts import substitute
 from proofs.trusted.terms import And, BoolVal, If, Implies, IntVal, Not
 
 
@@ -36,8 +37,24 @@ class Where:
     holds: Bool
 
 
+NEEDED = {"weights": WEIGHT, "moments": MOMENT, "gradients": None, "norms": NORM, "counts": TOKENS}
+
 # a line, a place; what is needed: a state, TOKENS for the whole count, None for the gradient; the step
 Read = tuple[Any, Any, Any, Any]
+
+
+@dataclass(frozen=True)
+class AnyPlace:
+    """Of a kind, in any place: that all compares equal, and that it is right, if so; if not, which
+    original value of which device does not compare equal.
+    """
+
+    all_equal: Bool
+    right: Theorem
+    any_found: Theorem
+    one_found: Theorem
+    device: Any
+    value: Any
 
 
 def contributed(state: Any) -> Any:
@@ -59,6 +76,7 @@ class Matching(Superposition):
             And(self.knows(t, b), Implies(here, amount == indicator(s == m))),
         )
         self.equals: dict[Any, tuple[Any, Theorem]] = {}
+        self.rights: dict[str, AnyPlace] = {}
         self.wholes: dict[Any, tuple[Sum, Theorem]] = {}
         for kind, name in ((CONTRIBUTION, "gradient"), (TOKENS, "count")):
             wanted = indicator(l.is_of_step(s, u, kind))
@@ -212,57 +230,75 @@ class Matching(Superposition):
             return self.equals[kind][1].at(t=t, b=b, u=u)
         return self.equals_state_is.at(t=t, b=b, m=state)
 
-    def stands(
-        self,
-        name: str,
-        t: Any,
-        b: Any,
-        state: Any,
-        u: Any,
-        given: Sequence[Bool],
-        uses: Sequence[Theorem],
-    ) -> Theorem:
-        """What compares equal stands for what is needed; `uses` say that it does, and of the names."""
-        l, k, s, d, i, j = self.l, self.k, self.l.s, self.l.d, self.l.i, self.l.j
-        at = {"t": t, "b": b}
-        met = [*uses, self.compared(t, b, state, u)]
-        given = [*self.on_a_device, *given]
+    def right_where_equal(self, name: str) -> AnyPlace:
+        """What compares equal, of all original values, is right, in any place before any line."""
+        if name not in self.rights:
+            self.rights[name] = self._right_where_equal(name, NEEDED[name])
+        return self.rights[name]
+
+    def _right_where_equal(self, name: str, what: Any) -> AnyPlace:
+        l, k, (t, b, s, d, i, j), u = self.l, self.k, self.variables(), self.l.u
+        state, at = self.needed(what, u), [t, b, d, j, u]
+        equal, step = self.compares(t, b, state, u), [u >= 0, u <= l.last]
+        of_one, whose, one_shown, one_found = k.choose(f"{name}_of_one", [s, *at], i, Not(equal))
+        of_any, which, any_shown, any_found = k.choose(f"{name}_are_unequal", at, s, of_one(s, *at))
+        all_equal, value = Not(of_any(*at)), which(*at)
+        compares = k.prove(f"{name}_compare_equal", equal, [all_equal], [one_shown, any_shown])
+        kind = contributed(what)
+        named = [] if kind is not None else [l.names.at(w=what, m=IntVal(0))]
+        made = (
+            [self.whole(kind)[1], l.finite]
+            if kind is not None
+            else [l.original_is.at(s=state, d=IntVal(0)), *named]
+        )
+        first = {"s": IntVal(0), "i": IntVal(0)}
+        right = k.prove(
+            f"{name}_that_compare_equal_are_right",
+            l.has(t, b, d)[j] == self.right_value(what, u),
+            [*self.on_a_device, *step, all_equal, Not(self.wrong(t, b))],
+            [
+                self.fine,
+                self._stands(name, state, [*(step if named else []), all_equal], [compares, *named]),
+                compares.at(**first),
+                self.compared(t, b, state, u).at(**first),
+                *made,
+            ],
+        )
+        return AnyPlace(all_equal, right, any_found, one_found.at(s=value), whose(value, *at), value)
+
+    def _stands(self, name: str, state: Any, given: Sequence[Bool], uses: Sequence[Theorem]) -> Theorem:
+        """What compares equal stands for what is needed."""
+        l, k, (t, b, s, d, i, j), u = self.l, self.k, self.variables(), self.l.u
         kind = contributed(state)
-        of_step = BoolVal(False) if kind is None else l.is_of_step(s, u, kind)
-        value = self.l.original(s, i, j)
-        shares = self.shares(t, b, s, d, j, i)
-        zero = IntVal(0)
-        own = l.original(state, zero, j) if kind is None else ZERO
-        wanted = s == state if kind is None else BoolVal(False)
+        contributes = kind is not None
+        of_step = l.is_of_step(s, u, kind) if contributes else BoolVal(False)
+        value, zero = l.original(s, i, j), IntVal(0)
+        own = ZERO if contributes else l.original(state, zero, j)
+        wanted = BoolVal(False) if contributes else s == state
         row = k.induct(
             f"shares_in_{name}",
             i,
-            shares == If(And(wanted, i > 0), own, If(of_step, l.all(s, j, i), ZERO)),
+            self.shares(t, b, s, d, j, i)
+            == If(And(wanted, i > 0), own, If(of_step, l.all(s, j, i), ZERO)),
             [*given, i <= l.n],
-            base=[self.shares.start.at(**at), *([l.all.start] if kind is not None else [])],
+            base=[self.shares.start, *([l.all.start] if contributes else [])],
             step=[
-                self.shares.next.at(**at),
-                *([l.all.next] if kind is not None else []),
-                *met,
+                self.shares.next,
+                *([l.all.next] if contributes else []),
+                *(*uses, self.compared(t, b, state, u)),
                 *(self.times_is.at(multiple=a, multiplied=value) for a in (ZERO, ONE)),
                 self.times_is.at(multiple=l.amount(t, b, s, d, i, j), multiplied=ZERO),
                 l.original_is.at(d=i),
             ],
         ).at(i=l.n)
-        if kind is not None:
-            of, _ = self.whole(kind)
-            right = of(u, j, s)
-            base, step = [of.start.at(u=u)], [of.next.at(u=u)]
-        else:
-            right = If(state < s, own, ZERO)
-            base, step = [], []
+        of = self.whole(kind)[0] if contributes else None
         return k.induct(
-            f"what_{name}_stands_for",
+            f"what_{name}_stand_for",
             s,
-            self.stands_for(t, b, d, j, s) == right,
-            [*given, *([] if kind is not None else [state >= 0])],
-            base=[self.stands_for.start.at(**at), *base],
-            step=[self.stands_for.next.at(**at), row, *step],
+            self.stands_for(t, b, d, j, s) == (If(state < s, own, ZERO) if of is None else of(u, j, s)),
+            [*given, *self.on_a_device, *([] if contributes else [state >= 0])],
+            base=[self.stands_for.start, *([] if of is None else [of.start])],
+            step=[self.stands_for.next, row, *([] if of is None else [of.next])],
         ).at(s=l.bound)
 
     def read(
@@ -276,27 +312,18 @@ class Matching(Superposition):
         compares: Theorem,
         by_a_line: bool = True,
     ) -> Theorem:
-        """What compares equal is right: the weight or the moment of a step, or its whole gradient."""
+        """What is read compares equal, so it is right: a state of a step, or its whole gradient."""
         l = self.l
-        kind, state = contributed(what), self.needed(what, u)
-        right = self.right_value(what, u)
-        steps = [l.numbered] if by_a_line else []
-        names = [] if kind is not None else [l.names.at(w=what, u=u, m=IntVal(0)), *steps]
-        stands = self.stands(name, t, b, state, u, given, [compares, *names])
-        value = (
-            [self.whole(kind)[1].at(u=u), l.finite, *steps]
-            if kind is not None
-            else [l.original_is.at(s=state, d=IntVal(0)), *names]
-        )
+        of = self.right_where_equal(next(kind for kind, each in NEEDED.items() if each is what))
+        at = {"t": t, "b": b, "u": u}
+        value, device = (substitute(e, (l.t, t), (l.b, b), (l.u, u)) for e in (of.value, of.device))
         return self.k.prove(
             f"{name}_is_right",
-            l.has(t, b, l.d)[l.j] == right,
-            [*self.on_a_device, *given, *[Not(self.wrong(t, b))]],
+            l.has(t, b, l.d)[l.j] == self.right_value(what, u),
+            [*self.on_a_device, *given, Not(self.wrong(t, b))],
             [
-                self.fine.at(t=t, b=b),
-                stands,
-                compares.at(s=IntVal(0), i=IntVal(0)),
-                self.compared(t, b, state, u).at(s=IntVal(0), i=IntVal(0)),
-                *value,
+                *(each.at(**at) for each in (of.right, of.any_found, of.one_found)),
+                compares.at(s=value, i=device),
+                *([l.numbered] if by_a_line else []),
             ],
         )
