@@ -178,7 +178,7 @@ class AllSteps(StepsAlike):
         states = {each: l.state(each, u) for each in (WEIGHT, MOMENT, NORM)}
         compared: dict[Any, Any] = {**states, CONTRIBUTION: None, TOKENS: TOKENS}
         needed = cases(w, {each: self.right_value(each, u) for each in compared}, ZERO)
-        asked = {each: self.who_is_odd(t, b, state, u) for each, state in compared.items()}
+        asked = {each: self.who_is_odd(l.i, t, b, state, u) for each, state in compared.items()}
         equal = cases(w, {each: equal for each, (equal, _) in asked.items()}, FALSE)
         return self.k.prove(
             "forms_are_right_if_and_only_if_they_compare_equal",
@@ -265,8 +265,8 @@ def what_is_accepted_matches(k: Kernel) -> tuple[Theorem, ...]:
     the amounts of T2. Equal, up to the end of a step that leaves the forms that it found, one step
     later, where all later steps have the same lines: then after every step what is kept is the single
     device's; what updates apply is the whole gradient (gradient integrity), and what is read and kept
-    is current (state consistency). Until one is unequal, what is known is right in every run if and
-    only if it compares equal, by T2's runs. The first that is not makes what is kept another one, if
+    is current (state consistency). What compares equal is right in every run; until one is unequal,
+    what is known and right in every run compares equal, by T2's runs, seen from any device i. The first that is not makes what is kept another one, if
     an update reads it, or what a backward makes of it, and lines pass on what it makes. Of what is not
     known: one of two runs has something else, unless it cancels.
     Micro-steps that each make T x + D(m) of what is there, x, leave after n of them what the
@@ -282,5 +282,8 @@ def what_is_accepted_matches(k: Kernel) -> tuple[Theorem, ...]:
     equal = kept, *checker.conditions(always, kept), checker.any_right(always)
     exact = checker.exact_forms(always)
     micro_steps = any_number_of_micro_steps(k.part("micro_steps"))
-    unequal = checker.any_exact(exact), *checker.kept_differ(exact, always)
+    unequal = (
+        checker.any_exact(exact),
+        *checker.kept_differ([each.at(i=IntVal(0)) for each in exact], always),
+    )
     return *equal, *unequal, TwoChoices(language).theorem(), micro_steps

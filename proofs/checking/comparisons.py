@@ -126,33 +126,37 @@ class Comparisons(FormNeeds):
         return all_equal, right
 
     # ------------------------------------------------------------ what compares unequal
-    def who_is_odd(self, t: Any, b: Any, state: Any, u: Any) -> tuple[Bool, Bool]:
-        """Whether the form of the odd value in a place compares equal; and whose value is odd: of one
-        that devices have alike, or that compares equal, the first device's, else one that shows it.
+    def who_is_odd(self, i: Any, t: Any, b: Any, state: Any, u: Any) -> tuple[Bool, Bool]:
+        """Whether the form of the odd value in a place compares equal, seen from device i on; and whose
+        value is odd: of one that devices have alike the first device's, of one that compares equal
+        device i's, which is any, else of one that shows it.
         """
-        l, d, j, odd, zero = self.l, self.l.d, self.l.j, self.odd, IntVal(0)
-        on = {**l.on_device(d), "q": l.mesh.sources(FALSE, d, zero, j)}
-        one = self.culprit(TRUE, t, b, odd, d, zero, j, self.wanted_of(odd, state, u), l.mesh.axes)
+        l, d, j, odd = self.l, self.l.d, self.l.j, self.odd
+        on = {**l.on_device(d), "q": l.mesh.sources(FALSE, d, i, j)}
+        one = self.culprit(TRUE, t, b, odd, d, i, j, self.wanted_of(odd, state, u), l.mesh.axes)
         equal = self.as_needed(t, b, odd, on["f"], on["p"], on["q"], state, u)
-        return equal, self.contributor == If(Or(l.is_state(odd), equal), zero, one)
+        whose = If(l.is_state(odd), IntVal(0), If(equal, i, one))
+        return equal, And(l.is_device(i), self.contributor == whose)
 
     def is_unequal(self, t: Any, b: Any, state: Any, u: Any) -> list[Bool]:
         """That the form in a place compares unequal, and whose value it is that shows it."""
-        equal, is_odd = self.who_is_odd(t, b, state, u)
+        equal, is_odd = self.who_is_odd(IntVal(0), t, b, state, u)
         return [is_odd, Not(equal)]
 
-    def who_shows(self, t: Any, b: Any, state: Any, u: Any, d: Any) -> list[Theorem]:
+    def who_shows(
+        self, t: Any, b: Any, state: Any, u: Any, d: Any, i: Any = IntVal(0)
+    ) -> list[Theorem]:
         """Where a form compares unequal on device d, somebody shows it."""
-        at = {"s": self.odd, "i": IntVal(0), "wanted": self.wanted_of(self.odd, state, u)}
+        at = {"s": self.odd, "i": i, "wanted": self.wanted_of(self.odd, state, u)}
         return [self.somebody_shows.at(t=t, b=b, d=d, is_known=TRUE, **at), *self.l.some]
 
     def exact_forms(self, always: Theorem) -> tuple[Theorem, ...]:
         """Forms are of the needed values if and only if they compare equal, in some run."""
-        l, k, t, b, d, j, u = self.l, self.k, self.l.t, self.l.b, self.l.d, self.l.j, self.l.u
+        l, k, (t, b, _, d, i, j), u = self.l, self.k, self.variables(), self.l.u
         at, zero, found = {"s": self.odd, "i": self.contributor}, IntVal(0), []
         for (name, what), exact in zip(NEEDED.items(), self.exact(always), strict=True):
             state = self.needed(what, u)
-            equal, is_odd = self.who_is_odd(t, b, state, u)
+            equal, is_odd = self.who_is_odd(i, t, b, state, u)
             wanted = self.wanted_of(self.odd, state, u)
             found.append(
                 k.prove(
@@ -163,9 +167,9 @@ class Comparisons(FormNeeds):
                         exact,
                         self.compared(t, b, state, u).at(**at),
                         l.amount_is.at(**at),
-                        *self.who_shows(t, b, state, u, d),
+                        *self.who_shows(t, b, state, u, d, i),
                         self.alike_are.at(i=zero),
-                        self.equal_means.at(is_known=TRUE, t=t, b=b, s=self.odd, i=zero, wanted=wanted),
+                        self.equal_means.at(is_known=TRUE, t=t, b=b, s=self.odd, wanted=wanted),
                     ],
                 )
             )
