@@ -266,9 +266,10 @@ def what_is_accepted_matches(k: Kernel) -> tuple[Theorem, ...]:
     later, where all later steps have the same lines: then after every step what is kept is the single
     device's; what updates apply is the whole gradient (gradient integrity), and what is read and kept
     is current (state consistency). What compares equal is right in every run; until one is unequal,
-    what is known and right in every run compares equal, by T2's runs, seen from any device i. The first that is not makes what is kept another one, if
-    an update reads it, or what a backward makes of it, and lines pass on what it makes. Of what is not
-    known: one of two runs has something else, unless it cancels.
+    what is known and right in every run compares equal, by T2's runs, whoever's value it is. The first
+    that is unequal makes what is kept another one, if an update reads it, or what a backward makes of
+    it, and lines pass on what it makes. Of what is not known: one of two runs has something else,
+    unless it cancels.
     Micro-steps that each make T x + D(m) of what is there, x, leave after n of them what the
     specification adds up, if T^(k + 1) D = T^k D. (Claim T4)
     """

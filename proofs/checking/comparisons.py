@@ -11,7 +11,7 @@ from proofs.checking.representation import FALSE, TRUE
 from proofs.checking.symbols import ZERO
 from proofs.trusted.kernel import Bool, Theorem
 from proofs.trusted.parts import below, constants, substitute
-from proofs.trusted.terms import And, If, Implies, IntVal, Not, Or
+from proofs.trusted.terms import And, If, Implies, IntVal, Not
 
 
 class Comparisons(FormNeeds):
@@ -143,9 +143,7 @@ class Comparisons(FormNeeds):
         equal, is_odd = self.who_is_odd(IntVal(0), t, b, state, u)
         return [is_odd, Not(equal)]
 
-    def who_shows(
-        self, t: Any, b: Any, state: Any, u: Any, d: Any, i: Any = IntVal(0)
-    ) -> list[Theorem]:
+    def who_shows(self, t: Any, b: Any, state: Any, u: Any, d: Any, i: Any = 0) -> list[Theorem]:
         """Where a form compares unequal on device d, somebody shows it."""
         at = {"s": self.odd, "i": i, "wanted": self.wanted_of(self.odd, state, u)}
         return [self.somebody_shows.at(t=t, b=b, d=d, is_known=TRUE, **at), *self.l.some]

@@ -213,10 +213,11 @@ def what_compares_equal_matches(k: Kernel) -> tuple[Theorem, ...]:
     it runs the lines, as values do. Equal: of a needed state there is one, of others none; of a whole
     gradient there is each device's contribution once; of all else nothing. What is equal, in any place,
     is right in every run; so what is kept is the single device's after every step, where all is equal.
-    Of a value s there is a run, with a loss that is linear in its weights, or has a square of them, and an optimizer and norms that follow a
-    schedule, in which what is known is right if and only if it has s as is needed. If an update reads
-    the first that is unequal, or what a backward makes of it, another weight is kept, wherever lines
-    pass it on. Of what is not known: one of two runs has something else, unless it cancels. (Claim T2)
+    Of a value s there is a run, with a loss that is linear in its weights, or has a square of them, and
+    an optimizer and norms that follow a schedule, in which what is known is right if and only if it has
+    s as is needed, until one is unequal. If an update reads the first that is, or what a backward makes
+    of it, another weight is kept, wherever lines pass it on. Of what is not known: one of two runs has
+    something else, unless it cancels. (Claim T2)
     """
     matching = Kept(Language(k))
     always = matching.always()
