@@ -183,7 +183,11 @@ class AllSteps(StepsAlike):
         return self.k.prove(
             "forms_are_right_if_and_only_if_they_compare_equal",
             (l.has(t, b, l.d)[l.j] == needed) == equal,
-            [*self.met_here(), Or(*(And(w == each, is_odd) for each, (_, is_odd) in asked.items()))],
+            [
+                *self.met_here(),
+                l.is_device(l.i),
+                Or(*(And(w == each, is_odd) for each, (_, is_odd) in asked.items())),
+            ],
             exact,
         )
 

@@ -136,7 +136,7 @@ class Comparisons(FormNeeds):
         one = self.culprit(TRUE, t, b, odd, d, i, j, self.wanted_of(odd, state, u), l.mesh.axes)
         equal = self.as_needed(t, b, odd, on["f"], on["p"], on["q"], state, u)
         whose = If(l.is_state(odd), IntVal(0), If(equal, i, one))
-        return equal, And(l.is_device(i), self.contributor == whose)
+        return equal, self.contributor == whose
 
     def is_unequal(self, t: Any, b: Any, state: Any, u: Any) -> list[Bool]:
         """That the form in a place compares unequal, and whose value it is that shows it."""
@@ -160,7 +160,7 @@ class Comparisons(FormNeeds):
                 k.prove(
                     f"forms_of_{name}_are_right_if_and_only_if_they_compare_equal",
                     (l.has(t, b, d)[j] == self.right_value(what, u)) == equal,
-                    [*self.met_here(), is_odd],
+                    [*self.met_here(), l.is_device(i), is_odd],
                     [
                         exact,
                         self.compared(t, b, state, u).at(**at),
