@@ -136,10 +136,10 @@ def require_owners(planned: Plan) -> None:
     expected = ""
     if not all(map(_by_owners, schedules)):
         expected = "a strategy that cuts the optimizer state alone, such as zero1"
-    elif planned.unit is not None:
-        expected = "no --unit, as whole weights are sent"
     elif isinstance(planned.model, Opaque) and not planned.model.shapes:
         expected = "a model's shape and --sequence"
+    elif planned.unit is not None:
+        expected = "no --unit, as whole weights are sent"
     if expected:
         given = f"given {quoted(planned.profile.name)}, where each weight has one owner"
         raise BadInput(f"--profile: {given}; expected {expected}")

@@ -17,6 +17,7 @@ from psem_model.reading.toml_lines import Path as Keys
 from psem_model.text.errors import nearest, or_nearest, refused
 from psem_model.text.files import read_text
 from psem_model.text.places import EXAMPLES
+from spec.costs.memory import MODEL_STATES
 from spec.models.parts import WORD_WEIGHT, parts
 from spec.models.profiles import NORM_FUNCTIONS, TEXTBOOK, Difference, Padding, Profile, Samples, Units
 from spec.models.states import POLICIES, State
@@ -187,8 +188,12 @@ def _truth(file: File, path: Keys, before: Any, given: Any) -> bool:
     return file.typed(path, given, bool)
 
 
-def _states(file: File, path: Keys, before: Any, given: Any) -> frozenset[State]:
-    return frozenset(map(State, _names(file, path, given, lambda: [state.value for state in State])))
+def _states(known: Iterable[State]) -> Change:
+    """A list of states, of those that are known."""
+    by_name = {state.value: state for state in known}
+    return lambda file, path, before, given: frozenset(
+        by_name[name] for name in _names(file, path, given, lambda: by_name)
+    )
 
 
 def _policy(file: File, path: Keys, before: Any, given: Any) -> str:
@@ -261,5 +266,6 @@ CHANGES: dict[str, Change] = {
     "padding": _one_of(Padding),
     "prefetch": _number(0, 16, "units that are gathered before they are needed"),
     **dict.fromkeys(TRUTHS, _truth),
-    **dict.fromkeys(("unpadded", "pinned"), _states),
+    "unpadded": _states(State),
+    "pinned": _states(MODEL_STATES),
 }

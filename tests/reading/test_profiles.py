@@ -56,6 +56,7 @@ def test_a_profile_starts_from_the_one_that_it_is_like(file):
         (START + "repeats = 1", "expected true or false"),
         (START + 'units = "layers"', "nearest: layer"),
         (START + "prefetch = 17", "0 to 16"),
+        (START + 'pinned = ["activations"]', "one of parameters, optimizer, gradients"),
         (START + 'whole_gradients = ["word_weigh"]', "nearest: word_weight"),
         (START + 'merged = ["totl"]', "nearest: total"),
         (START + "uses = 0", "1 to 8"),

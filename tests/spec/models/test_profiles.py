@@ -247,6 +247,12 @@ def test_weights_with_one_owner_are_whole_on_each_device(tmp_path):
         profiled_as("owners = true", tmp_path, "zero1(2)", unit="10")
 
 
+@pytest.mark.parametrize("size", [{"psi": "1e9"}, {"model": {"config": "gpt2"}}], ids=["psi", "config"])
+def test_weights_with_one_owner_are_those_of_a_model_with_samples(size):
+    with pytest.raises(BadInput, match="a model's shape and --sequence"):
+        read(Asked("predict", "zero1(8)", profile="zero-redundancy", **size))
+
+
 def test_gradients_wait_whole_for_the_last_micro_step_and_leave_slices(tmp_path):
     textbook, waits = (
         profiled_as(text, tmp_path, "fsdp(2)", accumulate="3").fullest
