@@ -115,7 +115,7 @@ class Measured:
             to = f" to a relative {Floating.tolerance:g}" if self.run.arithmetic == FLOAT else ""
             nearly = to and f",{to}"
             yield f"every copy of every parameter is that of the single device after {after}{nearly}"
-            rounded = ", ".join(what.partition(",")[0] for what in self.plan.policy.rounded)
+            rounded = ", ".join(what.partition(",")[0] for what in self.plan.rounded)
             if rounded:
                 name = self.plan.profile.name
                 yield f"the run rounds nothing; by the profile {name} these are rounded: {rounded}"

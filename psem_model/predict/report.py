@@ -88,7 +88,7 @@ class Reported:
                     "title": plan.profile.title,
                     "rounded": [
                         {"what": what, "from": float(has), "to": float(to)}
-                        for what, (has, to) in plan.policy.rounded.items()
+                        for what, (has, to) in plan.rounded.items()
                     ],
                 },
                 **self.said.data,
@@ -116,7 +116,7 @@ class Reported:
         why = {d: f"{d.what}; why: {d.why} ({d.source})" for d in used}
         rounded = tuple(
             f"not exact: {what}, are rounded from {has} bytes to {to}"
-            for what, (has, to) in self.plan.policy.rounded.items()
+            for what, (has, to) in self.plan.rounded.items()
         )
         yield from _differing(title, why, "profile.differs", rounded)
         title = f"the profile {profile.name}, not applied without a model's shape and --sequence"

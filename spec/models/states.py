@@ -20,6 +20,10 @@ class State(Enum):
     ACTIVATIONS = "activations"
 
 
+WHILE_GATHERED = "parameters, while they are gathered"
+WHILE_SUMMED = "gradients, while they are summed"
+
+
 @dataclass(frozen=True)
 class BytePolicy:
     """Bytes per parameter: w of weight, g of gradient, k of optimizer state.
@@ -79,8 +83,8 @@ class BytePolicy:
         """
         found = {
             "parameters, to compute with": (self.w, self.computed),
-            "parameters, while they are gathered": (self.computed, self.sent),
-            "gradients, while they are summed": (self.fresh, self.summed),
+            WHILE_GATHERED: (self.computed, self.sent),
+            WHILE_SUMMED: (self.fresh, self.summed),
         }
         return {what: (has, to) for what, (has, to) in found.items() if to < has}
 

@@ -196,13 +196,16 @@ def test_the_textbooks_traffic_is_beside_the_profiles():
 
 
 def test_what_is_rounded_on_its_way_is_told():
-    def rounded(name):
-        return read(Asked("predict", "zero3(2)", model=MODEL, profile=name)).policy.rounded
+    def rounded(name, strategy="zero3(2)"):
+        return read(Asked("predict", strategy, model=MODEL, profile=name)).rounded
 
     assert not rounded("common") and not rounded("megatron")
     assert rounded("fsdp2") == {"parameters, to compute with": (4, 2)}
     passing = {"parameters, while they are gathered": (2, 1)}
-    assert rounded("zero-plus-plus") == passing | {"gradients, while they are summed": (2, 0.5)}
+    summed = {"gradients, while they are summed": (2, 0.5)}
+    assert rounded("zero-plus-plus") == passing | summed
+    assert rounded("zero-plus-plus", "zero1(2)") == rounded("zero-plus-plus", "dp(2)") == summed
+    assert not rounded("zero-plus-plus", "tp(2)")
 
 
 def test_a_value_inside_a_kernel_is_not_sent(tmp_path):
