@@ -78,6 +78,8 @@ psem counts as many, of each.
 
 ## What is not compared
 
+* How a backend sends. Recorded are each collective's kind, group, elements and type; what a rank sends
+  follows for both sides by the same formulas of a ring or of pairwise exchange (claims C1 to C4).
 * What is kept for backward by perceptrons, of which psem knows no operations.
 * What passes: gathered weights, fresh gradients, what kernels and allocators take.
 * FSDP2's offload in numbers: on CPU a device is the host itself, and there is no link; collectives and
