@@ -8,7 +8,7 @@ from typing import Any
 
 from psem_model.reading import words
 from psem_model.reading.shapes import SHAPE, Typed, is_shape
-from psem_model.text.errors import BadInput
+from psem_model.text.errors import BadInput, quoted
 from spec.models.profiles import TEXTBOOK, Profile
 from spec.models.states import BytePolicy
 
@@ -63,8 +63,16 @@ class Asked:
 
     @property
     def bytes(self) -> BytePolicy:
+        """The types of states. Raises BadInput where parameters would be quantised to more bytes."""
         profile = self.realises
-        return profile.types(words.policy(self.policy or profile.policy or USUAL_POLICY))
+        found = profile.types(words.policy(self.policy or profile.policy or USUAL_POLICY))
+        if found.sent > found.computed:
+            raise BadInput(
+                f"--profile: given {quoted(profile.name)}, which gathers in {found.sent} bytes an "
+                f"element what is computed with {found.computed}; expected quantised of "
+                f"{found.computed} or less"
+            )
+        return found
 
     def count_of_steps(self, what: str = "micro-steps") -> int:
         return words.count("--accumulate", self.accumulate or "1", what)

@@ -23,6 +23,7 @@ from spec.models.profiles import NORM_FUNCTIONS, TEXTBOOK, Difference, Padding, 
 from spec.models.states import POLICIES, State
 from spec.models.transformer import CAPPED, DROPPED, Latent
 from spec.models.values import Role
+from spec.numbers.arithmetic import Number
 
 FORM = "a profile in TOML"
 SAID = ("what", "why", "source")
@@ -200,9 +201,16 @@ def _policy(file: File, path: Keys, before: Any, given: Any) -> str:
     return file.choose(path, given, POLICIES)
 
 
-def _passing(file: File, path: Keys, before: Any, given: Any) -> Any:
-    """Bytes of an element, or half of one."""
-    return Fraction(1, 2) if given == 0.5 else WIDTH(file, path, before, given)
+def _width(*widths: Number) -> Change:
+    """Bytes of an element, of those that there are."""
+    *others, last = (f"{float(width):g}" for width in widths)
+
+    def change(file: File, path: Keys, before: Any, given: Any) -> Number:
+        if type(given) not in (int, float) or given not in widths:
+            raise file.wrong(path, shown(given), f"bytes of an element: {', '.join(others)} or {last}")
+        return Fraction(given) if type(given) is float else given
+
+    return change
 
 
 def _inside(file: File, path: Keys, before: Any, given: Any) -> Any:
@@ -235,7 +243,7 @@ def _buckets(file: File, path: Keys, before: Any, given: Any) -> tuple[int, int]
     return sizes[0], sizes[1]
 
 
-WIDTH = _number(1, 8, "bytes of an element")
+WIDTH = _width(1, 2, 4, 8)
 TRUTHS = (
     *("repeats", "maximum", "step_counts", "each", "holds", "holds_root", "copies", "apart"),
     *("sums_first", "like_gradients", "owners", "placeholders", "at_once", "weighs_within", "fills"),
@@ -260,8 +268,8 @@ CHANGES: dict[str, Change] = {
     "uses": _number(1, 8, "how often the optimizer uses a gradient"),
     "policy": _policy,
     "gathered": WIDTH,
-    "reduced": _passing,
-    "quantised": _passing,
+    "reduced": _width(Fraction(1, 2), 1, 2, 4, 8),
+    "quantised": WIDTH,
     "units": _one_of(kind for kind in Units if kind is not Units.BUCKET),  # those have sizes
     "padding": _one_of(Padding),
     "prefetch": _number(0, 16, "units that are gathered before they are needed"),

@@ -208,6 +208,14 @@ def test_what_is_rounded_on_its_way_is_told():
     assert not rounded("zero-plus-plus", "tp(2)")
 
 
+def test_what_is_quantised_has_no_more_bytes_than_what_is_computed_with(tmp_path):
+    fewer = profiled_as("quantised = 2", tmp_path, "zero3(2)")
+    assert fewer.policy.sent == fewer.policy.computed == 2
+    with pytest.raises(BadInput, match="given 'mine', which gathers in 4 bytes"):
+        profiled_as("quantised = 4", tmp_path, "zero3(2)")
+    assert profiled_as("quantised = 4", tmp_path, "zero3(2)", policy="fp32-adam").policy.sent == 4
+
+
 def test_a_value_inside_a_kernel_is_not_sent(tmp_path):
     file = tmp_path / "mine.toml"
     file.write_text(
