@@ -35,6 +35,7 @@ PEAK = "an upper bound: each value freed after its last use; without what kernel
 OF_HOST = frozenset({"pinned", "starts_whole"})
 OF_STATES = frozenset({"policy", "gathered", "reduced", "quantised", "each", "copies"}) | OF_HOST
 OF_OWNERS = "owners send unlike amounts: each row is of the device that sends most in it"
+OF_WHOLE = "copies of whole gradients, of which slices rest: in dp and zero1 gradients rest whole"
 PEAK_OF_STATES = "resting + gathered or fresh"
 IN_ALL = (Column("what"), Column("size", key=ITSELF))
 
@@ -110,7 +111,8 @@ class Reported:
         if not profile.differs:
             return
         of = {d: counting(self.plan, d.changes) for d in profile.differs}
-        used = [d for d, changes in of.items() if not d.changes or changes - _overridden(self.plan)]
+        idle = _overridden(self.plan) | without_effect(self.plan)
+        used = [d for d, changes in of.items() if not d.changes or changes - idle]
         beyond = [d for d, changes in of.items() if d.changes and not changes]
         title = f"the profile {profile.name}, where it differs from the textbook"
         why = {d: f"{d.what}; why: {d.why} ({d.source})" for d in used}
@@ -118,7 +120,8 @@ class Reported:
             f"not exact: {what}, are rounded from {has} bytes to {to}"
             for what, (has, to) in self.plan.rounded.items()
         )
-        yield from _differing(title, why, "profile.differs", rounded)
+        notes = (*rounded, *([OF_WHOLE] if _copied_beside_slices(self.plan) else []))
+        yield from _differing(title, why, "profile.differs", notes)
         title = f"the profile {profile.name}, not applied without a model's shape and --sequence"
         yield from _differing(title, {d: d.what for d in beyond}, "profile.not_applied")
         policy = replace(self.plan.policy, gathered=None, reduced=None, quantised=None)
@@ -263,6 +266,32 @@ def _overridden(plan: Plan) -> frozenset[str]:
     of_units = {"units", "padding", "prefetch", "unpadded", "buckets"}
     has_own = plan.has_units or plan.profile.units is Units.LARGEST
     return frozenset(by_bytes | (set() if has_own else of_units))
+
+
+def without_effect(plan: Plan) -> frozenset[str]:
+    """The fields of the profile by which nothing on this plan is otherwise."""
+    profile, found = plan.profile, set[str]()
+    if not profile.owners:
+        found |= {"fills"}
+    if not any(stage.host_pinned for stage in plan.stages):
+        found |= {"pinned"}
+    if not plan.opaque and not any(axis.weights for axis in plan.axes):
+        found |= {"apart", "whole", "whole_gradients", "like_gradients", "uneven"}
+    if profile.stores and not plan.opaque and plan.written is None:
+        without = replace(plan, profile=replace(profile, stores=frozenset()))
+        found |= {"stores"} if _memory(without) == _memory(plan) else set()
+    return frozenset(found)
+
+
+def _memory(plan: Plan) -> list[tuple[Number, Number]]:
+    """Bytes that each part keeps for backward, and computes with."""
+    return [(costs.activations, costs.computing) for costs in plan.costs.values()]
+
+
+def _copied_beside_slices(plan: Plan) -> bool:
+    """Whether whole gradients are copied to be reduced, of which only slices rest."""
+    rests = (group.schedule.rest(State.GRADIENTS) for group in plan.step.groups)
+    return bool(plan.fullest.buckets) and any(rest.sharded for rest in rests)
 
 
 def _factor(policy: BytePolicy, state: State) -> str:
