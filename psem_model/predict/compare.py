@@ -116,7 +116,7 @@ def report(plans: Sequence[Plan], room: Room | None = None) -> Report:
     rows, notes = tuple(_rows(found, room)), tuple(_notes(found))
     table = Section("", columns, rows, notes, titled=True, caption="memory and communication")
     right = not any(plan.rejected for plan in found)
-    names = dict.fromkeys(plan.profile.name for plan in plans if not plan.opaque)
+    names = dict.fromkeys(p.profile.name for p in plans if not p.opaque or p.profile.differs)
     several = "s" * (len(names) > 1)
     profiles = f", by the profile{several} {' and '.join(names)}" if names else ""
     data = {"plans": [_told(plan, room) for plan in found]}

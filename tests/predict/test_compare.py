@@ -244,3 +244,11 @@ def test_a_plan_whose_size_is_given_by_devices_is_not_compared_with_itself(other
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "twice; expected plans that differ" in err
     assert psem("compare", "zero1(8)", "zero1(4)", "--psi", "1e9")[0] == 0
+
+
+def test_the_first_line_names_a_profile_that_differs_of_bare_parameters_too(psem):
+    args = ["zero1(2)", "zero3(2)", "--psi", 1000]
+    assert psem("compare", *args)[1].splitlines()[0] == "plans side by side"
+    assert psem("compare", *args, "--profile", "textbook")[1].splitlines()[0] == "plans side by side"
+    _, out, _ = psem("compare", *args, "--profile", "fsdp2")
+    assert out.splitlines()[0] == "plans side by side, by the profile fsdp2"
