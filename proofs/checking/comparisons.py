@@ -7,7 +7,7 @@ from typing import Any
 
 from proofs.checking.form_needs import FormNeeds
 from proofs.checking.matching import NEEDED, Read, Where
-from proofs.checking.representation import FALSE, TRUE
+from proofs.checking.representation import FALSE, TRUE, Represented
 from proofs.checking.symbols import ZERO
 from proofs.trusted.kernel import Bool, Theorem
 from proofs.trusted.parts import below, constants, substitute
@@ -16,6 +16,10 @@ from proofs.trusted.terms import And, If, Implies, IntVal, Not
 
 class Comparisons(FormNeeds):
     """What the checker compares by place, all devices have."""
+
+    def __init__(self, l: Represented) -> None:
+        super().__init__(l)
+        self._who_is_odd()
 
     def agree(
         self,
@@ -126,17 +130,25 @@ class Comparisons(FormNeeds):
         return all_equal, right
 
     # ------------------------------------------------------------ what compares unequal
-    def who_is_odd(self, i: Any, t: Any, b: Any, state: Any, u: Any) -> tuple[Bool, Bool]:
-        """Whether the form of the odd value in a place compares equal, seen from device i on; and whose
-        value is odd: of one that devices have alike the first device's, of one that compares equal
-        device i's, which is any, else of one that shows it.
+    def _who_is_odd(self) -> None:
+        """form_equals: whether the form of s is as wanted, seen from device i on. shown_by: of which
+        device; of what devices have alike the first one; of what is as wanted device i, which is any.
         """
-        l, d, j, odd = self.l, self.l.d, self.l.j, self.odd
+        l, k, (t, b, s, d, i, j) = self.l, self.k, self.variables()
         on = {**l.on_device(d), "q": l.mesh.sources(FALSE, d, i, j)}
-        one = self.culprit(TRUE, t, b, odd, d, i, j, self.wanted_of(odd, state, u), l.mesh.axes)
-        equal = self.as_needed(t, b, odd, on["f"], on["p"], on["q"], state, u)
-        whose = If(l.is_state(odd), IntVal(0), If(equal, i, one))
-        return equal, self.contributor == whose
+        params = [t, b, s, d, i, j, self.wanted]
+        self.form_equals, equals_is = k.define(
+            "form_equals", params, self.as_wanted(t, b, s, on["f"], on["p"], on["q"], self.wanted)
+        )
+        one = self.culprit(TRUE, *params, l.mesh.axes)
+        whose = If(l.is_state(s), IntVal(0), If(self.form_equals(*params), i, one))
+        self.shown_by, shown_is = k.define("shown_by", params, whose)
+        self.odd_are = [equals_is, shown_is]
+
+    def who_is_odd(self, i: Any, t: Any, b: Any, state: Any, u: Any) -> tuple[Bool, Bool]:
+        """Whether the odd value's form in a place is as needed; and that its device shows it if not."""
+        read = (t, b, self.odd, self.l.d, i, self.l.j, self.wanted_of(self.odd, state, u))
+        return self.form_equals(*read), self.contributor == self.shown_by(*read)
 
     def is_unequal(self, t: Any, b: Any, state: Any, u: Any) -> list[Bool]:
         """That the form in a place compares unequal, and whose value it is that shows it."""
@@ -146,7 +158,8 @@ class Comparisons(FormNeeds):
     def who_shows(self, t: Any, b: Any, state: Any, u: Any, d: Any, i: Any = 0) -> list[Theorem]:
         """Where a form compares unequal on device d, somebody shows it."""
         at = {"s": self.odd, "i": i, "wanted": self.wanted_of(self.odd, state, u)}
-        return [self.somebody_shows.at(t=t, b=b, d=d, is_known=TRUE, **at), *self.l.some]
+        shows = self.somebody_shows.at(t=t, b=b, d=d, is_known=TRUE, **at)
+        return [shows, *(each.at(t=t, b=b, d=d, **at) for each in self.odd_are), *self.l.some]
 
     def exact_forms(self, always: Theorem) -> tuple[Theorem, ...]:
         """Forms are of the needed values if and only if they compare equal, in some run."""

@@ -250,9 +250,12 @@ class FormNeeds(Kept):
 
     def as_needed(self, t: Any, b: Any, s: Any, f: Any, p: Any, q: Any, state: Any, u: Any) -> Bool:
         """The comparison of an original value's form: with a state, or with a step's gradient."""
+        return self.as_wanted(t, b, s, f, p, q, self.wanted_of(s, state, u))
+
+    def as_wanted(self, t: Any, b: Any, s: Any, f: Any, p: Any, q: Any, wanted: Any) -> Bool:
+        """The comparison with how often it is wanted: of what devices have alike, of all at once."""
         l, axes = self.l, self.l.mesh.axes
         seen = l.sight(TRUE, t, b, s, l.any_word, f, p, self.everybody, axes)
-        wanted = self.wanted_of(s, state, u)
         return If(l.is_state(s), seen == wanted, self.equal(TRUE, t, b, s, f, p, q, wanted, axes))
 
     def wanted_of(self, s: Any, state: Any, u: Any) -> Any:
