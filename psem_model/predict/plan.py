@@ -23,13 +23,13 @@ from spec.derivation.steps import derive_step
 from spec.derivation.two_parts import in_two_parts
 from spec.devices.mesh import along_devices, group_size
 from spec.language.moves import Axis
-from spec.language.schedule import REDUCTIONS, SCALARS, Buffer
+from spec.language.schedule import SCALARS
 from spec.language.schedule import Kind as Does
 from spec.language.steps import Step
 from spec.models.opaque import Opaque
 from spec.models.parts import parts
 from spec.models.profiles import TEXTBOOK, Profile, Samples, realised, shaped
-from spec.models.states import MIXED_ADAM, WHILE_GATHERED, WHILE_SUMMED, BytePolicy, State
+from spec.models.states import MIXED_ADAM, BytePolicy, State
 from spec.models.transformer import Model, Transformer, is_layer
 from spec.models.values import FULL, Part
 from spec.numbers.arithmetic import Number
@@ -69,15 +69,6 @@ class Plan:
     perceptron: tuple[int, int] | None = None
     profile: Profile = TEXTBOOK
     stored: str | None = None
-
-    @property
-    def rounded(self) -> dict[str, tuple[Number, Number]]:
-        """What the policy rounds, and from how many bytes to how many, of what the step passes."""
-        ops = [op for group in self.step.groups for op in group.schedule.ops]
-        gathers = any(op.kind is Does.ALL_GATHER and op.target is Buffer.VIEW for op in ops)
-        sums = any(op.kind in REDUCTIONS and op.state is State.GRADIENTS for op in ops)
-        passes = {WHILE_GATHERED: gathers, WHILE_SUMMED: sums}
-        return {what: of for what, of in self.policy.rounded.items() if passes.get(what, True)}
 
     @cached_property
     def step(self) -> Step:

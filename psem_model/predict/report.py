@@ -10,6 +10,7 @@ from psem_model.predict.fits import OVER, WITHOUT, Room
 from psem_model.predict.parts import Moved
 from psem_model.predict.plan import Plan, StageCosts
 from psem_model.predict.refusals import refused_plan
+from psem_model.predict.rounding import rounded
 from psem_model.predict.said import PASSING, SAYS, Said, one
 from psem_model.reading.products import meant_by
 from psem_model.text.figures import in_bytes, times
@@ -89,7 +90,7 @@ class Reported:
                     "title": plan.profile.title,
                     "rounded": [
                         {"what": what, "from": float(has), "to": float(to)}
-                        for what, (has, to) in plan.rounded.items()
+                        for what, (has, to) in rounded(plan).items()
                     ],
                 },
                 **self.said.data,
@@ -116,11 +117,11 @@ class Reported:
         beyond = [d for d, changes in of.items() if d.changes and not changes]
         title = f"the profile {profile.name}, where it differs from the textbook"
         why = {d: f"{d.what}; why: {d.why} ({d.source})" for d in used}
-        rounded = tuple(
+        inexact = (
             f"not exact: {what}, are rounded from {has} bytes to {to}"
-            for what, (has, to) in self.plan.rounded.items()
+            for what, (has, to) in rounded(self.plan).items()
         )
-        notes = (*rounded, *([OF_WHOLE] if _copied_beside_slices(self.plan) else []))
+        notes = (*inexact, *([OF_WHOLE] if _copied_beside_slices(self.plan) else []))
         yield from _differing(title, why, "profile.differs", notes)
         title = f"the profile {profile.name}, not applied without a model's shape and --sequence"
         yield from _differing(title, {d: d.what for d in beyond}, "profile.not_applied")

@@ -18,6 +18,7 @@ from psem_model.predict.model_plans import require_owners
 from psem_model.predict.plan import Plan
 from psem_model.predict.read import read
 from psem_model.predict.report import predicted, without_effect
+from psem_model.predict.rounding import rounded
 from psem_model.reading.profiles import read as profile
 from psem_model.reading.shapes import small
 from psem_model.text.errors import BadInput
@@ -196,16 +197,16 @@ def test_the_textbooks_traffic_is_beside_the_profiles():
 
 
 def test_what_is_rounded_on_its_way_is_told():
-    def rounded(name, strategy="zero3(2)"):
-        return read(Asked("predict", strategy, model=MODEL, profile=name)).rounded
+    def inexact(name, strategy="zero3(2)"):
+        return rounded(read(Asked("predict", strategy, model=MODEL, profile=name)))
 
-    assert not rounded("common") and not rounded("megatron")
-    assert rounded("fsdp2") == {"parameters, to compute with": (4, 2)}
+    assert not inexact("common") and not inexact("megatron")
+    assert inexact("fsdp2") == {"parameters, to compute with": (4, 2)}
     passing = {"parameters, while they are gathered": (2, 1)}
     summed = {"gradients, while they are summed": (2, 0.5)}
-    assert rounded("zero-plus-plus") == passing | summed
-    assert rounded("zero-plus-plus", "zero1(2)") == rounded("zero-plus-plus", "dp(2)") == summed
-    assert not rounded("zero-plus-plus", "tp(2)")
+    assert inexact("zero-plus-plus") == passing | summed
+    assert inexact("zero-plus-plus", "zero1(2)") == inexact("zero-plus-plus", "dp(2)") == summed
+    assert not inexact("zero-plus-plus", "tp(2)")
 
 
 def test_what_is_quantised_has_no_more_bytes_than_what_is_computed_with(tmp_path):
