@@ -1,147 +1,27 @@
-"""Profiles: kernels, what is made again, types and units; and the simulator beside them."""
+"""Profiles: kernels, what is made again, types and units."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import fields, replace
-from math import prod
+from dataclasses import replace
 
 import pytest
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import given
 
 from psem_model.measure.measured import Run
 from psem_model.measure.simulated import measured
 from psem_model.predict.activations import numbers_of
 from psem_model.predict.asked import Asked
-from psem_model.predict.model_plans import require_owners
-from psem_model.predict.plan import Plan
 from psem_model.predict.read import read
-from psem_model.predict.report import predicted, without_effect
+from psem_model.predict.report import predicted
 from psem_model.predict.rounding import rounded
-from psem_model.reading.profiles import read as profile
 from psem_model.reading.shapes import small
 from psem_model.text.errors import BadInput
-from spec.checking.steps import check_step
-from spec.models.opaque import Opaque
 from spec.models.parts import parts
-from spec.models.profiles import TEXTBOOK, Profile, Units, rows_of
-from spec.models.states import POLICIES, State
-from spec.pipelines.pipeline import Order, Pipeline
-from spec.plans.compose import Product, factor
-from spec.plans.strategies import STRATEGIES
-from tests.support.examples import examples
-from tests.support.products import plans
+from spec.models.profiles import rows_of
+from spec.models.states import State
+from tests.support.profiled_plans import MODEL, SHAPE, profiled_as
 from tests.support.profiles import profiles
-
-
-def with_owners(plan):
-    """The plan, with owners where there may be, if its profile has them."""
-    try:
-        require_owners(replace(plan, unit=None))
-    except BadInput:
-        return replace(plan, profile=replace(plan.profile, owners=False))
-    return replace(plan, unit=None) if plan.profile.owners else plan
-
-
-@st.composite
-def profiled(draw, *states):
-    """Any plan, or of some strategies of states, by any profile; with owners where there may be."""
-    plan, profile = draw(plans(states=states) if states else plans()), draw(profiles())
-    return with_owners(replace(plan, profile=profile, policy=profile.types(plan.policy)))
-
-
-WITH_OWNERS = profiled("zero1", "dp", "zero1+all").filter(lambda plan: plan.profile.owners)
-
-
-@st.composite
-def gathered_ahead(draw):
-    """Plans that gather parameters in units of their own sizes, some before their turn."""
-    plan = draw(profiled("zero3", "fsdp", "hsdp", "zero3+all"))
-    units = st.sampled_from([units for units in Units if units is not Units.LARGEST])
-    own = {"units": draw(units), "prefetch": draw(st.integers(1, 3)), "owners": False}
-    return replace(plan, unit=None, profile=replace(plan.profile, **own))
-
-
-SAID = {"name", "title", "differs", "policy"}  # words, and a policy that plans have drawn
-SHAPES = st.lists(
-    st.lists(st.lists(st.integers(1, 5), min_size=1, max_size=2).map(tuple), min_size=1, max_size=4),
-    max_size=4,
-).map(lambda layers: tuple(map(tuple, layers)))
-
-
-@st.composite
-def opaque(draw, *states):
-    """Of an opaque model, with weights of known shapes or not, in units of a size or of a profile.
-
-    Of any strategy, or of some; with owners where there may be.
-    """
-    given, profile = draw(st.sampled_from(states or [*STRATEGIES]).map(factor)), draw(profiles())
-    shapes = draw(SHAPES)
-    psi = sum(prod(shape) for of in shapes for shape in of) if shapes else draw(st.integers(1, 60))
-    product = Product((given,))
-    micro_batches = 1 if given.name == "fused-update" else draw(st.integers(1, 3))
-    model, pipe = Opaque(psi, shapes), Pipeline(Order.ONE_F_ONE_B, 1, micro_batches)
-    mesh = {axis: draw(st.integers(1, 3)) for axis in product.axes}
-    needs_copy = given.name in ("zero-offload", "fused-update")
-    policies = [name for name, policy in POLICIES.items() if policy.master or not needs_copy]
-    policy = POLICIES[draw(st.sampled_from(policies))]
-    unit = draw(st.none() | st.integers(1, psi))
-    found = Plan(model, product, mesh, pipe=pipe, policy=profile.types(policy), unit=unit)
-    return with_owners(replace(found, profile=profile))
-
-
-OPAQUE_WITH_OWNERS = opaque("zero1", "dp").filter(lambda plan: plan.profile.owners)
-
-
-@given(profiled())
-def test_what_a_profile_changes_is_still_what_one_device_does(plan):
-    check_step(plan.step)
-
-
-@examples(25)
-@given(profiled())
-def test_the_simulator_counts_the_bytes_that_are_predicted_of_any_profile(plan):
-    found = measured(plan, Run())
-    assert found.divergence is None
-    assert not found.unequal
-
-
-@examples(25)
-@given(gathered_ahead())
-def test_the_simulator_gathers_units_before_their_turn_and_counts_what_is_predicted(plan):
-    found = measured(plan, Run())
-    assert found.divergence is None
-    assert not found.unequal
-
-
-@examples(60)
-@given(opaque())
-def test_the_simulator_counts_the_bytes_that_are_predicted_of_any_profile_of_an_opaque_model(plan):
-    found = measured(plan, Run())
-    assert found.divergence is None
-    assert not found.unequal
-
-
-@examples(25)
-@given(WITH_OWNERS | OPAQUE_WITH_OWNERS)
-def test_the_simulator_deals_whole_weights_to_owners_and_counts_what_is_predicted(plan):
-    found = measured(plan, Run())
-    assert found.divergence is None
-    assert not found.unequal
-
-
-def test_random_profiles_have_every_field_otherwise_than_the_textbook():
-    otherwise = set()
-
-    @settings(max_examples=100, phases=[Phase.generate])
-    @given(profiles())
-    def draw(drawn):
-        names = [field.name for field in fields(Profile)]
-        otherwise.update(name for name in names if getattr(drawn, name) != getattr(TEXTBOOK, name))
-
-    draw()
-    assert otherwise | SAID == {field.name for field in fields(Profile)}
 
 
 def kept(shape, profile):
@@ -149,10 +29,6 @@ def kept(shape, profile):
     asked = Asked("predict", "tp(1)", model={k: str(v) for k, v in shape.items()}, profile=profile)
     costs = read(asked).costs["layer"]
     return costs.activations, costs.computing
-
-
-SHAPE = {"layers": 1, "hidden": 64, "heads": 4, "block": "llama", "feed_forward": 128}
-MODEL = {k: str(v) for k, v in {**SHAPE, "vocabulary": 10, "sequence": 4}.items()}
 
 
 def test_fused_attention_keeps_and_needs_what_is_linear_in_the_sequence():
@@ -225,13 +101,6 @@ def test_a_value_inside_a_kernel_is_not_sent(tmp_path):
     with pytest.raises(BadInput, match="output is inside a kernel, and would be sent"):
         model = {k: str(v) for k, v in {**SHAPE, "sequence": 4}.items()}
         read(Asked("predict", "tp(2)", model=model, profile=str(file)))
-
-
-def profiled_as(text, tmp_path, strategy, **options):
-    file = tmp_path / "mine.toml"
-    file.write_text(f'title = "t"\n[[differs]]\nwhat = "x"\nwhy = "y"\nsource = "z"\n{text}\n')
-    model = {k: str(v) for k, v in {**SHAPE, "vocabulary": 10, "sequence": 4}.items()}
-    return read(Asked("predict", strategy, model=model, profile=str(file), **options))
 
 
 def test_what_a_kernel_with_a_softmax_gives_is_in_memory(tmp_path):
@@ -386,92 +255,6 @@ def test_terms_of_gradients_on_the_host_are_fetched_and_summed_once(tmp_path):
     plan = profiled_as("uses = 3", tmp_path, "zero-offload(2) * tp+sp(2)", accumulate="2")
     found = measured(plan, Run())
     assert found.divergence is None and [f for f in found.stages[0] if not f.equal] == []
-
-
-def test_differences_that_are_overridden_are_not_listed():
-    def listed(**options):
-        model = {k: str(v) for k, v in {**SHAPE, "vocabulary": 10, "sequence": 4}.items()}
-        plan = read(Asked("predict", "fsdp(2)", model=model, profile="fsdp2", **options))
-        found = next(s for s in predicted(plan).sections if s.key == "profile.differs")
-        return len(found.rows)
-
-    assert listed() == len(profile("fsdp2").differs)
-    assert listed(policy="mixed-adam") == listed() - 1
-    assert listed(unit="100") == listed() - 3
-
-
-@pytest.mark.parametrize(
-    ("text", "strategy", "other"),
-    [
-        ("fills = true", "zero1(2)", ""),
-        ('pinned = ["optimizer"]', "zero1(2)", "zero-offload(2)"),
-        ("apart = true", "cp(2)", "tp(2)"),
-        ("uneven = true", "zero3(2)", "tp(2)"),
-        ('whole_gradients = ["word_weight"]', "cp(2)", "tp(2)"),
-        ('stores = ["scores"]\ninside = ["scores", "seen", "shares"]', "dp(2)", ""),
-        ('stores = ["output"]', "", "dp(2)"),
-    ],
-)
-def test_differences_that_change_nothing_on_a_plan_are_not_listed(text, strategy, other, tmp_path):
-    def listed(text, strategy):
-        plan = profiled_as(text, tmp_path, strategy)
-        alone = replace(plan, profile=replace(plan.profile, differs=plan.profile.differs[:1]))
-        return [s.key for s in predicted(alone).sections if s.key == "profile.differs"]
-
-    difference = text.replace("\n", '\n[[differs]]\nwhat = "a"\nwhy = "b"\nsource = "c"\n')
-    assert not strategy or listed(difference, strategy) == []
-    assert not other or listed(difference, other) == ["profile.differs"]
-
-
-@examples(25)
-@given(profiled())
-def test_what_has_no_effect_on_a_plan_changes_no_figure(plan):
-    def figures(plan):
-        of = plan.fullest, plan.busiest
-        rest = [(s.peak, s.total, s.transient, s.host, s.host_pinned, s.moved) for s in of]
-        return rest, {n: (c.activations, c.computing) for n, c in plan.costs.items()}
-
-    usual = {f.name: f.default for f in fields(Profile) if f.name in without_effect(plan)}
-    assert figures(replace(plan, profile=replace(plan.profile, **usual))) == figures(plan)
-
-
-def test_copies_of_whole_gradients_beside_slices_are_told():
-    def notes(strategy, **size):
-        plan = read(Asked("predict", strategy, devices="2", profile="ddp", **size))
-        return [n for s in predicted(plan).sections if s.key == "profile.differs" for n in s.notes]
-
-    for size in ({"model": MODEL}, {"psi": "1000"}):
-        assert [*map(len, (notes("dp", **size), notes("zero1", **size)))] == [0, 0]
-        for strategy in ("fsdp", "zero2", "zero3"):
-            assert any("copies of whole gradients" in note for note in notes(strategy, **size))
-
-
-def test_of_psi_parameters_the_differences_are_listed_that_change_a_figure_and_others_named():
-    """Something that a plan holds or sends is another without each that is listed."""
-
-    def figures(plan):
-        stage = plan.fullest
-        return plan.policy, stage.resting, stage.peak, stage.transient, stage.buckets, stage.moved
-
-    def without(plan, difference):
-        of = {f.name: f.default for f in fields(Profile) if f.name in difference.changes}
-        undone, policy = replace(plan.profile, **of), plan.policy
-        if "policy" in of:
-            policy = POLICIES["mixed-adam"]
-        return replace(plan, profile=undone, policy=undone.types(policy))
-
-    for name in ("fsdp2", "fsdp2-op", "megatron", "ddp", "fully-shard", "loss-parallel"):
-        changing, listed = set(), {}
-        for strategy in ("dp", "zero2", "fsdp-hold"):
-            for size in ({"psi": "1e9"}, {"model": {"config": "llama-3-8b"}}):
-                asked = Asked("predict", strategy, devices="6", accumulate="3", profile=name, **size)
-                plan = read(asked)
-                of = plan.profile.differs
-                changing |= {d.what for d in of if figures(without(plan, d)) != figures(plan)}
-                told = predicted(plan).document()["profile"]
-                listed = {key: {d["what"] for d in told[key]} for key in ("differs", "not_applied")}
-        assert listed["differs"] == changing
-        assert listed["not_applied"] == {d.what for d in profile(name).differs} - changing
 
 
 def test_rows_are_the_features_that_a_product_makes_or_the_entries_of_a_table():

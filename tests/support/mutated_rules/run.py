@@ -32,11 +32,12 @@ BY_ROOM = {
         "conformance/rows",
         "published/states",
         "simulator/models",
-        "spec/models/profiles",
+        *("spec/models/profiles", "simulator/profiles", "predict/differences"),
     ),
     "language": (
         *("spec/meaning/semantics", "spec/devices/layouts", "spec/language/turns", "reading/schedules"),
-        *("spec/plans/copies", "spec/derivation/two_parts", "spec/models/profiles"),
+        *("spec/plans/copies", "spec/derivation/two_parts"),
+        *("spec/models/profiles", "simulator/profiles"),
     ),
     "meaning": ("spec/meaning/match", "check/first_device", "check/not_known", "check/steps"),
     "plans": ("spec/models/parts", "spec/plans/compose", "conformance/rows", "spec/plans/copies"),
@@ -48,7 +49,7 @@ BY_ROOM = {
             "conformance/rows",
             "spec/language/turns",
         ),
-        *("spec/models/profiles", "check/steps", "spec/plans/copies"),
+        *("spec/models/profiles", "simulator/profiles", "check/steps", "spec/plans/copies"),
     ),
     "checking": (
         *(

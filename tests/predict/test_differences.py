@@ -1,0 +1,103 @@
+"""Which differences of a profile from the textbook a prediction lists."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import pytest
+from hypothesis import given
+
+from psem_model.predict.asked import Asked
+from psem_model.predict.read import read
+from psem_model.predict.report import predicted, without_effect
+from psem_model.reading.profiles import read as profile
+from spec.models.profiles import Profile
+from spec.models.states import POLICIES
+from tests.support.examples import examples
+from tests.support.profiled_plans import MODEL, SHAPE, profiled, profiled_as
+
+
+def test_differences_that_are_overridden_are_not_listed():
+    def listed(**options):
+        model = {k: str(v) for k, v in {**SHAPE, "vocabulary": 10, "sequence": 4}.items()}
+        plan = read(Asked("predict", "fsdp(2)", model=model, profile="fsdp2", **options))
+        found = next(s for s in predicted(plan).sections if s.key == "profile.differs")
+        return len(found.rows)
+
+    assert listed() == len(profile("fsdp2").differs)
+    assert listed(policy="mixed-adam") == listed() - 1
+    assert listed(unit="100") == listed() - 3
+
+
+@pytest.mark.parametrize(
+    ("text", "strategy", "other"),
+    [
+        ("fills = true", "zero1(2)", ""),
+        ('pinned = ["optimizer"]', "zero1(2)", "zero-offload(2)"),
+        ("apart = true", "cp(2)", "tp(2)"),
+        ("uneven = true", "zero3(2)", "tp(2)"),
+        ('whole_gradients = ["word_weight"]', "cp(2)", "tp(2)"),
+        ('stores = ["scores"]\ninside = ["scores", "seen", "shares"]', "dp(2)", ""),
+        ('stores = ["output"]', "", "dp(2)"),
+    ],
+)
+def test_differences_that_change_nothing_on_a_plan_are_not_listed(text, strategy, other, tmp_path):
+    def listed(text, strategy):
+        plan = profiled_as(text, tmp_path, strategy)
+        alone = replace(plan, profile=replace(plan.profile, differs=plan.profile.differs[:1]))
+        return [s.key for s in predicted(alone).sections if s.key == "profile.differs"]
+
+    difference = text.replace("\n", '\n[[differs]]\nwhat = "a"\nwhy = "b"\nsource = "c"\n')
+    assert not strategy or listed(difference, strategy) == []
+    assert not other or listed(difference, other) == ["profile.differs"]
+
+
+@examples(25)
+@given(profiled())
+def test_what_has_no_effect_on_a_plan_changes_no_figure(plan):
+    def figures(plan):
+        of = plan.fullest, plan.busiest
+        rest = [(s.peak, s.total, s.transient, s.host, s.host_pinned, s.moved) for s in of]
+        return rest, {n: (c.activations, c.computing) for n, c in plan.costs.items()}
+
+    usual = {f.name: f.default for f in fields(Profile) if f.name in without_effect(plan)}
+    assert figures(replace(plan, profile=replace(plan.profile, **usual))) == figures(plan)
+
+
+def test_copies_of_whole_gradients_beside_slices_are_told():
+    def notes(strategy, **size):
+        plan = read(Asked("predict", strategy, devices="2", profile="ddp", **size))
+        return [n for s in predicted(plan).sections if s.key == "profile.differs" for n in s.notes]
+
+    for size in ({"model": MODEL}, {"psi": "1000"}):
+        assert [*map(len, (notes("dp", **size), notes("zero1", **size)))] == [0, 0]
+        for strategy in ("fsdp", "zero2", "zero3"):
+            assert any("copies of whole gradients" in note for note in notes(strategy, **size))
+
+
+def test_of_psi_parameters_the_differences_are_listed_that_change_a_figure_and_others_named():
+    """Something that a plan holds or sends is another without each that is listed."""
+
+    def figures(plan):
+        stage = plan.fullest
+        return plan.policy, stage.resting, stage.peak, stage.transient, stage.buckets, stage.moved
+
+    def without(plan, difference):
+        of = {f.name: f.default for f in fields(Profile) if f.name in difference.changes}
+        undone, policy = replace(plan.profile, **of), plan.policy
+        if "policy" in of:
+            policy = POLICIES["mixed-adam"]
+        return replace(plan, profile=undone, policy=undone.types(policy))
+
+    for name in ("fsdp2", "fsdp2-op", "megatron", "ddp", "fully-shard", "loss-parallel"):
+        changing, listed = set(), {}
+        for strategy in ("dp", "zero2", "fsdp-hold"):
+            for size in ({"psi": "1e9"}, {"model": {"config": "llama-3-8b"}}):
+                asked = Asked("predict", strategy, devices="6", accumulate="3", profile=name, **size)
+                plan = read(asked)
+                of = plan.profile.differs
+                changing |= {d.what for d in of if figures(without(plan, d)) != figures(plan)}
+                told = predicted(plan).document()["profile"]
+                listed = {key: {d["what"] for d in told[key]} for key in ("differs", "not_applied")}
+        assert listed["differs"] == changing
+        assert listed["not_applied"] == {d.what for d in profile(name).differs} - changing

@@ -1,0 +1,73 @@
+"""Random profiles: what the simulator counts is what is predicted."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from hypothesis import Phase, given, settings
+
+from psem_model.measure.measured import Run
+from psem_model.measure.simulated import measured
+from spec.checking.steps import check_step
+from spec.models.profiles import TEXTBOOK, Profile
+from tests.support.examples import examples
+from tests.support.profiled_plans import (
+    OPAQUE_WITH_OWNERS,
+    WITH_OWNERS,
+    gathered_ahead,
+    opaque,
+    profiled,
+)
+from tests.support.profiles import profiles
+
+SAID = {"name", "title", "differs", "policy"}  # words, and a policy that plans have drawn
+
+
+@given(profiled())
+def test_what_a_profile_changes_is_still_what_one_device_does(plan):
+    check_step(plan.step)
+
+
+@examples(25)
+@given(profiled())
+def test_the_simulator_counts_the_bytes_that_are_predicted_of_any_profile(plan):
+    found = measured(plan, Run())
+    assert found.divergence is None
+    assert not found.unequal
+
+
+@examples(25)
+@given(gathered_ahead())
+def test_the_simulator_gathers_units_before_their_turn_and_counts_what_is_predicted(plan):
+    found = measured(plan, Run())
+    assert found.divergence is None
+    assert not found.unequal
+
+
+@examples(60)
+@given(opaque())
+def test_the_simulator_counts_the_bytes_that_are_predicted_of_any_profile_of_an_opaque_model(plan):
+    found = measured(plan, Run())
+    assert found.divergence is None
+    assert not found.unequal
+
+
+@examples(25)
+@given(WITH_OWNERS | OPAQUE_WITH_OWNERS)
+def test_the_simulator_deals_whole_weights_to_owners_and_counts_what_is_predicted(plan):
+    found = measured(plan, Run())
+    assert found.divergence is None
+    assert not found.unequal
+
+
+def test_random_profiles_have_every_field_otherwise_than_the_textbook():
+    otherwise = set()
+
+    @settings(max_examples=100, phases=[Phase.generate])
+    @given(profiles())
+    def draw(drawn):
+        names = [field.name for field in fields(Profile)]
+        otherwise.update(name for name in names if getattr(drawn, name) != getattr(TEXTBOOK, name))
+
+    draw()
+    assert otherwise | SAID == {field.name for field in fields(Profile)}
