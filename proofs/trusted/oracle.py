@@ -30,7 +30,7 @@ class Answer(NamedTuple):
     work: int
 
 
-_answers: dict[tuple[str, int, int, bool], Answer] = {}  # without values
+_answers: dict[tuple[str, int, int, bool, bool], Answer] = {}  # without values
 
 
 def ask(
@@ -40,14 +40,14 @@ def ask(
     simple: bool = False,
     shared: bool = False,
 ) -> Answer:
-    """Whether formulas can hold together. What is known to have no model is not asked again.
+    """Whether formulas can hold together. What is answered without values is not asked again.
 
     `simple`: by the solver that does not choose a strategy first; sooner where little is to be done.
     `shared`: in the context that other texts of the claim were read in, not in one of its own; then no
     values are said.
     """
     question = Question(formulas)
-    key = (question.text, limit, seed, simple)
+    key = (question.text, limit, seed, simple, shared)
     if key in _answers:
         return _answers[key]
     context = _shared.context() if shared else z3.Context()

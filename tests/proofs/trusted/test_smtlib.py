@@ -155,3 +155,10 @@ def test_what_is_asked_alike_of_other_symbols_is_answered_with_their_names():
     """Their texts are the same; values are not taken from the answer to the other."""
     for name in ("x", "y"):
         assert ask([Int(name) == 3]).values == {name: IntVal(3)}
+
+
+def test_an_answer_in_a_shared_context_leaves_the_values_of_the_same_question_to_be_asked():
+    said = [Int("asked_twice") == 4]
+    oracle.start()
+    assert ask(said, shared=True).values == {}
+    assert ask(said).values == {"asked_twice": IntVal(4)}
