@@ -76,7 +76,7 @@ def _before_the_update(schedule: Schedule, *ops: Op) -> Schedule:
     return replace(schedule, finish=(reduction, *ops, *rest))
 
 
-def _after(schedule: Schedule, kind: Kind, more: Callable[[Op], tuple[Op, ...]]) -> Schedule:
+def after(schedule: Schedule, kind: Kind, more: Callable[[Op], tuple[Op, ...]]) -> Schedule:
     """The schedule, with operations after each of a kind in a micro-step."""
     ops = ((op, *more(op)) if op.kind is kind else (op,) for op in schedule.micro_step)
     return replace(schedule, micro_step=tuple(op for several in ops for op in several))
@@ -110,7 +110,7 @@ def _token_mean(schedule: Schedule) -> Schedule:
 
 def tied_parameters(schedule: Schedule) -> Schedule:
     """Parameters are used in two places, of which the gradients are added."""
-    return _after(
+    return after(
         meant(schedule, tied=True),
         Kind.BACKWARD,
         lambda op: (operation(Kind.ACCUMULATE, Buffer.TIED, op.target),),
@@ -122,4 +122,4 @@ def _statistics(schedule: Schedule, whose: Statistics) -> Schedule:
     of_all = whose is Statistics.ALL
     kind = Kind.ALL_REDUCE if of_all else Kind.BROADCAST
     same = operation(kind, Buffer.STATISTICS, axes=schedule.axes, mean=of_all)
-    return _after(meant(schedule, statistics=whose), Kind.FORWARD, lambda _: (same,))
+    return after(meant(schedule, statistics=whose), Kind.FORWARD, lambda _: (same,))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from proofs.checking.matching_schedules import tied_parameters
+from proofs.checking.matching_schedules import after, tied_parameters
 from proofs.checking.witnesses import operation, without
 from proofs.tools.encoding import Symbolic
 from proofs.trusted.kernel import Kernel, Theorem
@@ -52,7 +52,7 @@ def _schedules(psi: Any, unit: Any, w: Any, g: Any, opt: Any) -> Iterator[tuple[
     yield tied_parameters(derive(on_batch("R", "S*", "R", "S"))), g * psi, opt * unit
     yield _view_of_the_step_before(zero3), w * psi + g * unit
     # parameters are there until the last unit of gradients is gathered
-    yield _gathered_whole(zero3), (w + g) * psi + g * unit, (g + opt) * psi
+    yield gathered_whole(zero3), (w + g) * psi + g * unit, (g + opt) * psi
 
 
 def _with_moments(schedule: Schedule) -> Schedule:
@@ -61,8 +61,7 @@ def _with_moments(schedule: Schedule) -> Schedule:
         Kind.ALL_GATHER, Buffer.OPTIMIZER, Buffer.OPTIMIZER_VIEW, axes=EVERYONE, span=Span.UNIT
     )
     more = gather, operation(Kind.RELEASE, Buffer.OPTIMIZER_VIEW)
-    ops = [(op, *more) if op.kind is Kind.BACKWARD else (op,) for op in schedule.micro_step]
-    return replace(schedule, micro_step=tuple(op for several in ops for op in several))
+    return after(schedule, Kind.BACKWARD, lambda _: more)
 
 
 def _view_of_the_step_before(schedule: Schedule) -> Schedule:
@@ -75,7 +74,7 @@ def _view_of_the_step_before(schedule: Schedule) -> Schedule:
     return replace(schedule, micro_step=micro_step, finish=finish, start=(Buffer.VIEW,))
 
 
-def _gathered_whole(schedule: Schedule) -> Schedule:
+def gathered_whole(schedule: Schedule) -> Schedule:
     """Each state is gathered whole, and released: what passed unit by unit has had its turns."""
 
     def gathered(source: Buffer, into: Buffer) -> tuple[Any, Any]:

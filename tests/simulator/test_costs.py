@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from proofs.costs.passing import gathered_whole
 from proofs.registry import ROOT
 from psem_model.predict.states import predict_schedule
 from psem_model.reading.schedules import read
@@ -11,7 +12,7 @@ from psem_model.simulator import simulate
 from psem_model.simulator.rests import flat
 from spec.costs.memory import Sizes
 from spec.derivation.derive import derive
-from spec.language.schedule import Buffer, Kind, Op, Phase, Span
+from spec.language.schedule import Span
 from spec.models.states import MIXED_ADAM
 from spec.plans.strategies import STRATEGIES
 from tests.support.schedules import with_clipping, with_tied_parameters, without_releases
@@ -30,21 +31,7 @@ def test_a_view_that_is_kept_from_the_step_before_is_held_whole():
 
 def test_units_that_are_replaced_by_the_whole_have_had_their_turns():
     """So what was held whole for them goes: here parameters, before the optimizer's are gathered."""
-
-    def gathered(source, into):
-        op = Op(Kind.ALL_GATHER, Phase.REDUCE, source, into, axes=("batch",), span=Span.WHOLE)
-        return op, Op(Kind.RELEASE, Phase.REDUCE, into)
-
-    zero3 = derive(STRATEGIES["zero3"])
-    forward, backward, reduce, add = (
-        next(op for op in zero3.micro_step if op.kind is kind)
-        for kind in (Kind.FORWARD, Kind.BACKWARD, Kind.REDUCE_SCATTER, Kind.ACCUMULATE)
-    )
-    view, release_view = gathered(Buffer.PARAMETERS, Buffer.VIEW)
-    fresh, release_fresh = gathered(Buffer.FRESH, Buffer.FRESH)
-    moments = gathered(Buffer.OPTIMIZER, Buffer.OPTIMIZER_VIEW)
-    first = (view, forward, backward, release_view, reduce)
-    schedule = replace(zero3, micro_step=(*first, fresh, *moments, add, release_fresh))
+    schedule = gathered_whole(derive(STRATEGIES["zero3"]))
     costs = predict_schedule(schedule, Sizes(48, {"batch": 4}, MIXED_ADAM, 12), 2)
     run = simulate(schedule, {"batch": 4}, 48, unit=12, policy=MIXED_ADAM, micro_steps=2, steps=2)
     assert run.matches
