@@ -24,7 +24,6 @@ from proofs.costs.weights import (
     largest_are_found,
     mlps_are_cut,
     model_has_weights,
-    tied_words_are_counted_once,
 )
 from proofs.language.programs import GPT, LLAMA
 from proofs.trusted.kernel import Bool, Kernel, KernelError, Theorem
@@ -276,14 +275,14 @@ def layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
             (4 * sbh + 4 * words + 4 * tokens) / n,
         ),
     }
-    tied_words_are_counted_once(k)
     largest_are_found(k)
     own_parts_are_all(k)
     own_rows_are_all(k)
     stored_beside(k)
     own_parts_of_layers_are_all(k)
-    ends = (2 * GPT.vocabulary + GPT.positions + 2) * x.h
-    return *x.keeps(rows), model_has_weights(k, x.shape, 12 * x.h * x.h + 13 * x.h, ends)
+    places = k.reals("places")
+    weights_of_layer, ends = 12 * x.h * x.h + 13 * x.h, (2 * x.v + places + 2) * x.h
+    return *x.keeps(rows), model_has_weights(k, x.shape, weights_of_layer, ends, places)
 
 
 @claim("A2")
@@ -315,7 +314,7 @@ def gated_layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
         "tp_sp_all_again": (x.program("tp+sp", EVERYTHING), 2 * bsh / n),
     }
     heads = 2 * x.h * x.d * (x.a + x.kv)
-    weights_of_layer, ends = heads + 3 * x.h * x.f + 2 * x.h, (2 * LLAMA.vocabulary + 1) * x.h
+    weights_of_layer, ends = heads + 3 * x.h * x.f + 2 * x.h, (2 * x.v + 1) * x.h
     return *x.keeps(rows), model_has_weights(k, x.shape, weights_of_layer, ends)
 
 

@@ -2,29 +2,46 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from proofs.language.programs import DEEPSEEK, GPT, LLAMA
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
+from proofs.trusted.terms import And
 from spec.costs.model_costs import active, further, largest_part, parameters
 from spec.models.parts import parts
 from spec.models.transformer import DENSE, INDICES, USUAL, Transformer
+from spec.numbers.arithmetic import Number
 from spec.plans.model_strategies import MODEL_AXES
 
 
-def model_has_weights(k: Kernel, shape: Transformer, layer: Any, ends: Any) -> Theorem:
-    """Any number of layers, each of so many weights, and an embedding and a head of so many."""
-    layers = k.reals("layers")
-    found = parameters(replace(shape, layers=layers, vocabulary=GPT.vocabulary))
-    return k.prove("the_model_has_so_many_weights", sum(found.values()) == layers * layer + ends)
+@dataclass(frozen=True)
+class _OfAnyNumber(Transformer):
+    """A model that has some words, and perhaps places that are learned: any number of them."""
+
+    words: Number = 0
+    places: Number = 0
+
+    def sizes(self, micro_batch: Number, sequence: Number) -> dict[str, Number]:
+        return super().sizes(micro_batch, sequence) | {"v": self.words, "w": self.places}
 
 
-def tied_words_are_counted_once(k: Kernel) -> None:
-    """Raise KernelError unless a model whose head has the embedding's words has so many fewer."""
-    tied, apart = (sum(parameters(replace(GPT, tied=tied)).values()) for tied in (True, False))
-    if apart - tied != GPT.vocabulary * GPT.hidden:
-        raise KernelError(f"{k.claim}: tied words are counted otherwise: {tied}, {apart} apart")
+def model_has_weights(
+    k: Kernel, shape: Transformer, layer: Any, ends: Any, places: Number = 0
+) -> Theorem:
+    """Any number of layers, each of so many weights, and an embedding and a head of so many.
+
+    If the head's words are the embedding's, so many fewer.
+    """
+    layers, words = k.reals("layers"), shape.vocabulary
+    some = vars(replace(shape, layers=layers, vocabulary=1))
+    apart = _OfAnyNumber(**some, words=words, places=places)
+    all_apart, all_tied = (
+        sum(parameters(model).values()) for model in (apart, replace(apart, tied=True))
+    )
+    weights = layers * layer + ends
+    claim = And(all_apart == weights, all_tied == weights - words * shape.hidden)
+    return k.prove("the_model_has_so_many_weights", claim)
 
 
 def largest_are_found(k: Kernel) -> None:
@@ -43,10 +60,9 @@ def experts_weights_are_counted(k: Kernel) -> None:
     """
     model = replace(LLAMA, layers=3, experts=4, chosen=2)
     wide = replace(LLAMA, layers=3, feed_forward=model.chosen * model.feed_forward)
-    routers = model.layers * model.hidden * model.experts
-    h = model.hidden
-    for shape, passed in ((model, sum(parameters(wide).values()) + routers), (wide, None)):
-        expected = sum(parameters(shape).values()) if passed is None else passed
+    h, all_of_wide = model.hidden, sum(parameters(wide).values())
+    routers = model.layers * h * model.experts
+    for shape, expected in ((model, all_of_wide + routers), (wide, all_of_wide)):
         if active(shape) != expected:
             raise KernelError(f"{k.claim}: a token passes {active(shape)} weights, not {expected}")
     several = replace(model, dense=8, kinds=(frozenset({DENSE}), USUAL), further=2)
