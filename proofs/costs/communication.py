@@ -75,8 +75,7 @@ def zero_moves_two_or_three_passes(k: Kernel) -> tuple[Theorem, ...]:
 
     With padding, ceil(Psi/N) in place of Psi/N. HSDP sends three passes inside a group of n_s and
     two of what that leaves across n_r groups. No realisable placement sends less than 2(N-1) such
-    shards, whichever modes it has. Where slices are whole weights, each of an owner, a device sends the
-    chunks that a ring's schedule says, of whatever size. (Claim X1; ZeRO sections 7.1-7.2)
+    shards, whichever modes it has. (Claim X1; ZeRO sections 7.1-7.2)
     """
     owners_send_what_rings_do(k)
     s = Symbols(k)
@@ -130,8 +129,8 @@ def in_bytes_only_with_equal_widths(k: Kernel) -> tuple[Theorem, ...]:
     """In bytes the ratio is 3/2 if and only if weights and gradients are equally wide.
 
     Where they pass in other types: gathered parameters in one, gradients that are summed in another;
-    over the host link, and where updated weights are gathered, what passes is as it rests. A norm, and
-    a count, are one fp32 number. (Claim X3)
+    over the host link, and where updated weights are gathered, what passes is as it rests. A norm is
+    one fp32 number. (Claim X3)
     """
     s = Symbols(k)
     gathered, reduced, quantised = k.reals("gathered reduced quantised")
