@@ -13,6 +13,7 @@ from spec.derivation.distribute import EVERYTHING
 from spec.derivation.steps import derive_step
 from spec.devices.layouts import LayoutError
 from spec.devices.mesh import Axes
+from spec.language.programs import Program
 from spec.language.schedule import Buffer, Kind, Op, Schedule, Span
 from spec.language.steps import Group, Step
 from spec.models.profiles import TEXTBOOK
@@ -22,6 +23,7 @@ from spec.models.transformer import is_layer
 from spec.models.values import Part
 from spec.plans.compose import Product, factor
 
+Programs = Sequence[Program]
 MICRO_STEPS = 2
 _VERDICT = {True: "accepted", False: "rejected, and is right"}
 
@@ -31,8 +33,8 @@ def require_accepted(names: tuple[str, ...], parts: Sequence[Part]) -> None:
 
     `names`: of the strategies that are its factors.
     """
-    plan = " * ".join(names)
-    step = derive_step(Product(tuple(map(factor, names))), parts, clip=True)
+    plan, product = " * ".join(names), Product(tuple(map(factor, names)))
+    step = derive_step(product, parts, clip=True)
     try:
         accepted = _is_accepted(step, step.groups)
     except LayoutError as error:
@@ -45,16 +47,27 @@ def require_accepted(names: tuple[str, ...], parts: Sequence[Part]) -> None:
     clips = [replace(step, groups=(unclipped, *some)).clips for some in ((), others)]
     if step.root != ends or clips != [False, bool(others)]:
         raise KernelError(f"{plan}: its root is {step.root}, or it is not said to clip")
-    _require_placed(plan, Product(tuple(map(factor, names))), parts, ends)
-    again = derive_step(Product(tuple(map(factor, names))), parts, again=EVERYTHING)
-    for plain, recomputed in zip(step.programs, again.programs, strict=True):
-        kept = (plain.part.takes,) if is_layer(plain.part.name) else plain.kept
-        if recomputed.kept != kept:
-            raise KernelError(f"{plan}: {plain.part.name} keeps {recomputed.kept}, made again")
+    _require_placed(plan, product, parts, ends)
+    _require_layers_made_again(
+        plan, step.programs, derive_step(product, parts, again=EVERYTHING).programs
+    )
+    _require_faults_are_found(plan, step)
+
+
+def _require_layers_made_again(plan: str, plain: Programs, again: Programs) -> None:
+    """Raise KernelError unless of what is made again layers alone keep what they take, and no more."""
+    for program, recomputed in zip(plain, again, strict=True):
+        part = program.part
+        if recomputed.kept != ((part.takes,) if is_layer(part.name) else program.kept):
+            raise KernelError(f"{plan}: {part.name} keeps {recomputed.kept}, made again")
+
+
+def _require_faults_are_found(plan: str, step: Step) -> None:
+    """Raise KernelError unless a step with another norm is rejected just where it is not right."""
     for number, fault in _faults(step):
         other = replace(step, groups=(*step.groups[:number], fault, *step.groups[number + 1 :]))
         right = every_slice_counts_once(other)
-        if right and others:  # of several groups some are refused that still do
+        if right and len(step.groups) > 1:  # of several groups some are refused that still do
             continue
         try:
             accepted = _is_accepted(other, (fault,))
