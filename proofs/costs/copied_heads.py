@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 from proofs.claim import claim
-from proofs.costs.model_costs import MODELS, Symbols, sums
+from proofs.costs.model_symbols import MODELS, Symbols, sums
 from proofs.costs.reciprocals import divisor
 from proofs.language.programs import GPT
 from proofs.trusted.kernel import Kernel, KernelError, Theorem

@@ -5,6 +5,7 @@ Numbers, for sizes that no number of devices divides.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
 from math import prod
@@ -28,7 +29,7 @@ SAMPLES, POSITIONS, DEVICES = 2, 7, 3
 
 def own_parts_are_all(k: Kernel) -> None:
     """Raise KernelError unless devices have all elements of a value among them, as often as it lies."""
-    value, places = Value("value", tuple(INDICES)), _places(MESH)
+    value, places = Value("value", tuple(INDICES)), places_of(MESH)
     ways = (WHOLE, PARTIAL, *map(along, INDICES))
     for lies in (dict(zip(MESH, each, strict=True)) for each in product(ways, repeat=len(MESH))):
         own = [elements(value, lies, INDICES, MESH, place) for place in places]
@@ -52,7 +53,7 @@ def own_rows_are_all(k: Kernel) -> None:
             Sizes(rows, MESH, policy, cut=cut, units=units, unpadded=unpadded, place=place).at_rest(
                 State.OPTIMIZER, axes
             )
-            for place in _places(MESH)
+            for place in places_of(MESH)
         ]
         times = prod(MESH[axis] for axis in MESH if axis not in axes or axis not in cut)
         if sum(own) != times * rows:
@@ -68,7 +69,7 @@ def own_parts_of_layers_are_all(k: Kernel) -> None:
     mesh, whole = {axis.name: DEVICES}, 2 * 2 * prod(sizes[index] for index in "bsh")
     alone, many = (in_two_parts(distribute(layer(GPT), axes)) for axes in ((), (axis,)))
     for bytes_of, copied in ((kept_bytes, 0), (waiting_bytes, whole)):
-        own = [bytes_of(many, sizes, mesh, place) for place in _places(mesh)]
+        own = [bytes_of(many, sizes, mesh, place) for place in places_of(mesh)]
         expected = bytes_of(alone, sizes, {}) + (DEVICES - 1) * copied
         if sum(own) != expected:
             raise KernelError(f"{k.claim}: {own} of {expected} bytes, {bytes_of.__name__}")
@@ -86,5 +87,6 @@ def stored_beside(k: Kernel) -> None:
             raise KernelError(f"{k.claim}: {kept} are kept, made again: {again}")
 
 
-def _places(mesh: dict[str, int]) -> list[dict[str, int]]:
+def places_of(mesh: Mapping[str, int]) -> list[dict[str, int]]:
+    """Where devices are along the axes of a mesh, in order."""
     return [dict(zip(mesh, at, strict=True)) for at in product(*map(range, mesh.values()))]

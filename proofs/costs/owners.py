@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
 
+from proofs.costs.own_parts import places_of
 from proofs.trusted.kernel import Kernel, KernelError
 from spec.costs.communication import moves
 from spec.costs.memory import Sizes, Unit, Vector
@@ -28,7 +29,7 @@ MESHES = ({"a": 6}, {"a": 2, "b": 3})
 def owners_send_what_rings_do(k: Kernel) -> None:
     """Raise KernelError where a device has, or sends, anything else; at most what some device does."""
     for mesh, fills in product(MESHES, (0, 1)):
-        places = [dict(zip(mesh, at, strict=True)) for at in product(*map(range, mesh.values()))]
+        places = places_of(mesh)
         of_each = [Owners(mesh, WEIGHTS, bool(fills), place) for place in places]
         any_one, expected = Owners(mesh, WEIGHTS, bool(fills)), _Expected(places)
         for axes, within in _groups(tuple(mesh)):

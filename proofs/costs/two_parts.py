@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 from proofs.claim import claim
-from proofs.costs.model_costs import Symbols
+from proofs.costs.model_symbols import Symbols
 from proofs.costs.value_lives import value_lives
 from proofs.language.programs import GPT, LLAMA
 from proofs.trusted.kernel import Kernel, KernelError, Theorem

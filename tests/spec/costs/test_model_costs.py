@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from proofs.costs.model_costs import MODELS, Symbols
+from proofs.costs.model_symbols import MODELS, Symbols
 from proofs.language.programs import GPT, LLAMA
 from proofs.trusted.kernel import Kernel, KernelError
 from spec.costs.model_costs import elements, elements_moved, kept_bytes, weights
@@ -317,7 +317,8 @@ MUTANTS = [
 def test_a_broken_rule_is_noticed(wrong, file, rule, broken, claims, tmp_path):
     broken_copy(tmp_path, file, rule, broken)
     for function in claims.split():
-        assert notices(tmp_path, "proofs.costs.model_costs", function), function
+        module = "activations" if function == KEPT else "model_costs"
+        assert notices(tmp_path, f"proofs.costs.{module}", function), function
 
 
 # -------------------------------------------------------------- what layers keep, tensor by tensor

@@ -1,0 +1,133 @@
+"""A1-A3: what devices keep for backward of layers, and how many weights these have, in closed form.
+
+Symbols are those of `model_symbols`. Activations are bytes that one device keeps.
+"""
+
+from __future__ import annotations
+
+from proofs.claim import claim
+from proofs.costs.model_symbols import Symbols, with_experts
+from proofs.costs.own_parts import (
+    own_parts_are_all,
+    own_parts_of_layers_are_all,
+    own_rows_are_all,
+    stored_beside,
+)
+from proofs.costs.weights import (
+    experts_weights_are_counted,
+    largest_are_found,
+    mlps_are_cut,
+    model_has_weights,
+)
+from proofs.language.programs import GPT, LLAMA
+from proofs.trusted.kernel import Kernel, Theorem
+from spec.derivation.distribute import EVERYTHING, PAIRS
+from spec.models.parts import embedding, head
+
+
+@claim("A1")
+def layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
+    """A layer keeps sbh(34 + 5as/h) bytes, and sbh(10 + 24/n + 5as/(hn)) with tensor parallelism.
+
+    With sequence parallelism an n-th of the whole; without attention's pairs, sbh(10 + 24/n) and
+    34sbh/n; recomputing everything, 2sbh and 2sbh/n. Gathered features that are held are whole:
+    sbh(4 + 30/n) of 34sbh/n. The embedding keeps its mask, sbh, or with sequence parallelism an n-th.
+    The head keeps 4sbh, 4sbv and 4sb, of which tensor parallelism divides the words' by n, and sequence
+    parallelism all. (Claim A1; 2205.05198 sections 4.1-4.3, 5, table 2)
+    """
+    x = Symbols(k, GPT, square=True)
+    sbh, pairs, n = x.s * x.b * x.h, 5 * x.a * x.s * x.s * x.b, x.n
+    tokens, words = x.s * x.b, x.s * x.b * x.v
+    first, last = embedding(x.shape), head(x.shape)
+    rows = {
+        "one_device": (x.program(""), 34 * sbh + pairs),
+        "attention_again": (x.program("", PAIRS), 34 * sbh),
+        "all_again": (x.program("", EVERYTHING), 2 * sbh),
+        "tp": (x.program("tp"), sbh * (10 + 24 / n) + pairs / n),
+        "tp_attention_again": (x.program("tp", PAIRS), sbh * (10 + 24 / n)),
+        "tp_all_again": (x.program("tp", EVERYTHING), 2 * sbh),
+        "tp_sp": (x.program("tp+sp"), (34 * sbh + pairs) / n),
+        "tp_sp_held": (x.program("tp+sp", held=True), sbh * (4 + 30 / n) + pairs / n),
+        "tp_sp_attention_again": (x.program("tp+sp", PAIRS), 34 * sbh / n),
+        "tp_sp_all_again": (x.program("tp+sp", EVERYTHING), 2 * sbh / n),
+        "embedding": (x.program("tp", part=first), sbh),
+        "tp_sp_embedding": (x.program("tp+sp", part=first), sbh / n),
+        "head": (x.program("", part=last), 4 * sbh + 4 * words + 4 * tokens),
+        "tp_head": (x.program("tp", part=last), 4 * sbh + 4 * words / n + 4 * tokens),
+        "tp_sp_head": (
+            x.program("tp+sp", part=last),
+            (4 * sbh + 4 * words + 4 * tokens) / n,
+        ),
+    }
+    largest_are_found(k)
+    own_parts_are_all(k)
+    own_rows_are_all(k)
+    stored_beside(k)
+    own_parts_of_layers_are_all(k)
+    places = k.reals("places")
+    weights_of_layer, ends = 12 * x.h * x.h + 13 * x.h, (2 * x.v + places + 2) * x.h
+    return *x.keeps(rows), model_has_weights(k, x.shape, weights_of_layer, ends, places)
+
+
+@claim("A2")
+def gated_layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
+    """A Llama-like layer keeps bs(8h + 4d(a + kv) + 8f + 2as) bytes.
+
+    By hand, of 2 bytes each: what the two norms take and give, 4 of bsh; queries, turned, and what
+    attention gives the output product, 2 of bs ad; keys, turned, and values, 2 of bs kv d; the shares,
+    bas^2; what silu takes and gives, what that gates, and their product, 4 of bsf. Norms are made
+    again, from what they take; turning needs angles alone. Tensor parallelism cuts heads and f, and
+    with sequence parallelism also tokens, but for what norms gave where it is gathered and held.
+    Without attention's pairs there are no shares; recomputing everything leaves what the layer takes.
+    (Claim A2; the same rule as A1)
+    """
+    x = Symbols(k, LLAMA)
+    tokens, n = x.b * x.s, x.n
+    bsh, shares = tokens * x.h, 2 * tokens * x.a * x.s
+    inner = tokens * (4 * x.d * (x.a + x.kv) + 8 * x.f)
+    rows = {
+        "one_device": (x.program(""), 8 * bsh + inner + shares),
+        "attention_again": (x.program("", PAIRS), 8 * bsh + inner),
+        "all_again": (x.program("", EVERYTHING), 2 * bsh),
+        "tp": (x.program("tp"), 8 * bsh + (inner + shares) / n),
+        "tp_attention_again": (x.program("tp", PAIRS), 8 * bsh + inner / n),
+        "tp_all_again": (x.program("tp", EVERYTHING), 2 * bsh),
+        "tp_sp": (x.program("tp+sp"), (8 * bsh + inner + shares) / n),
+        "tp_sp_held": (x.program("tp+sp", held=True), 4 * bsh + (4 * bsh + inner + shares) / n),
+        "tp_sp_attention_again": (x.program("tp+sp", PAIRS), (8 * bsh + inner) / n),
+        "tp_sp_all_again": (x.program("tp+sp", EVERYTHING), 2 * bsh / n),
+    }
+    heads = 2 * x.h * x.d * (x.a + x.kv)
+    weights_of_layer, ends = heads + 3 * x.h * x.f + 2 * x.h, (2 * x.v + 1) * x.h
+    return *x.keeps(rows), model_has_weights(k, x.shape, weights_of_layer, ends)
+
+
+@claim("A3")
+def expert_layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
+    """With `chosen` of E experts, bs(8h + 4d(a + kv) + 2as + 4E + chosen (4h + 8f + 4)) bytes.
+
+    By hand: attention and norms as without experts. The odds of all experts, for their softmax's
+    backward, and of those chosen, which weigh what these give, take 4 bytes. In each of bs chosen
+    slots: what an expert takes and gives, 2 of h, and 4 of f as in a gated MLP, of 2 bytes. Expert
+    parallelism cuts samples, and slots by experts: an n-th of all. Where tensor parallelism cuts each
+    expert, heads and f are cut alone, and with sequence parallelism also tokens and slots.
+    (Claim A3; the same rule as A1)
+    """
+    x, experts, chosen = with_experts(k)
+    tokens, slots, n = x.b * x.s, x.b * x.s * chosen, x.n
+    whole = tokens * (8 * x.h + 4 * experts) + slots * (4 * x.h + 4)
+    inner = tokens * 4 * x.d * (x.a + x.kv) + slots * 8 * x.f
+    shares = 2 * tokens * x.a * x.s
+    rows = {
+        "one_device": (x.program(""), whole + inner + shares),
+        "attention_again": (x.program("", PAIRS), whole + inner),
+        "all_again": (x.program("", EVERYTHING), 2 * tokens * x.h),
+        "ep": (x.program("ep"), (whole + inner + shares) / n),
+        "ep_attention_again": (x.program("ep", PAIRS), (whole + inner) / n),
+        "ep_all_again": (x.program("ep", EVERYTHING), 2 * tokens * x.h / n),
+        "tp": (x.program("tp"), whole + (inner + shares) / n),
+        "tp_sp": (x.program("tp+sp"), (whole + inner + shares) / n),
+    }
+    experts_weights_are_counted(k)
+    mlps_are_cut(k)
+    return x.keeps(rows)
