@@ -32,22 +32,23 @@ def kept() -> Path:
 def made_of_these(path: Path) -> bool:
     """Whether a certificate is there that was made of these sources, and is complete."""
     try:
-        return _note(path).read_text() == _made_of(path.read_bytes())
+        return _note(path).read_bytes() == _made_of(path).encode()
     except OSError:
         return False
 
 
 def note(path: Path) -> None:
-    """Note what a certificate was made of."""
-    write_atomically(_note(path), _made_of(path.read_bytes()))
+    """Note of which claims a certificate is, and what it was made of."""
+    write_atomically(_note(path), _made_of(path))
 
 
 def _note(path: Path) -> Path:
     return path.with_suffix(".made")
 
 
-def _made_of(data: bytes) -> str:
-    return f"{remembered.key(SOURCES)} {hashlib.sha256(data).hexdigest()}"
+def _made_of(path: Path) -> str:
+    """The name of a file, which says of which claims it is, and the hashes of sources and file."""
+    return f"{path.name} {remembered.key(SOURCES)} {hashlib.sha256(path.read_bytes()).hexdigest()}"
 
 
 def certificate(results: Sequence[Result], tell: Tell = lambda done, of: None) -> dict[str, Any]:

@@ -84,9 +84,21 @@ def test_a_certificate_is_made_again_if_it_is_damaged_or_of_other_sources(folder
     path.write_bytes(whole[:-1])
     assert made()
     assert path.read_bytes() == whole
+    (folder / "certificate-S1.json.made").write_bytes(b"\xff")
+    assert made()
     monkeypatch.setattr(remembered, "key", lambda folders: "others")
     assert made()
     assert not made()
+
+
+def test_a_certificate_of_some_claims_is_not_that_of_others(folder):
+    one, all_ = (folder / f"certificate{ids}.json.xz" for ids in ("-S1", ""))
+    one.write_bytes(b"")
+    certificates.note(one)
+    assert certificates.made_of_these(one)
+    for suffix in (".xz", ".made"):
+        one.with_suffix(suffix).rename(all_.with_suffix(suffix))
+    assert not certificates.made_of_these(all_)
 
 
 def test_what_is_possible_has_no_proof_and_the_reasons_are_told():
