@@ -68,7 +68,8 @@ def _proofs(questions: Sequence[str], tell: Tell) -> dict[str, Any]:
     for done, (text, proof) in enumerate(proofs(new), 1):
         tell(done, len(new))
         found[text] = proof
-        write_atomically(folder / f"{keys[text]}.json", json.dumps(proof, separators=(",", ":")))
+        if "missing" not in proof:
+            write_atomically(folder / f"{keys[text]}.json", json.dumps(proof, separators=(",", ":")))
     return {keys[text]: proof for text, proof in found.items() if proof is not None}
 
 

@@ -62,6 +62,14 @@ def test_proofs_are_kept_and_damaged_ones_are_made_again(folder, monkeypatch):
     assert [f"{key_of(text)}.json" for text in made] == [damaged.name]
 
 
+def test_a_proof_that_was_not_found_is_looked_for_again(folder, monkeypatch):
+    with monkeypatch.context() as slow:
+        slow.setattr(certificates, "proofs", lambda texts: [(t, {"missing": "killed"}) for t in texts])
+        first = certificates.certificate(results("S1"))
+    assert certificates.missing(first)
+    assert not certificates.missing(certificates.certificate(results("S1")))
+
+
 def test_a_kept_proof_that_is_forged_is_rejected_by_the_checker(folder):
     certificates.certificate(results("S1"))
     for path in certificates.kept().iterdir():
