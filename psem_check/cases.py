@@ -92,18 +92,15 @@ class Cases:
                     new.extend(key)
                 else:
                     here.clauses.append(key)
-            elif key[0] == ">=" and self._bounds(here, form, dict(key[1]), new):
+            elif key[0] == ">=" and self._bounds(here, form, new):
                 return True
             elif key[0] == "=" and form > 0:
                 here.equations.append(dict(key[1]))
         return False
 
-    def _bounds(self, here: Case, form: Form, made: Polynomial, new: list[Form]) -> bool:
+    def _bounds(self, here: Case, form: Form, new: list[Form]) -> bool:
         """Whether a comparison contradicts the opposite one; the two may be an equation."""
-        strict = False
-        if form < 0:
-            strict = not self.forms.is_whole(-form)
-            made = plus(constant(0 if strict else -1), made, -1)
+        made, strict = self.forms.least(form)
         number = made.get(ONE, 0)
         rest = plus(made, constant(number), -1)
         same, opposite = frozenset(rest.items()), frozenset(plus({}, rest, -1).items())

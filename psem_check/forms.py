@@ -136,6 +136,14 @@ class Forms:
     def _compared(self, made: Polynomial, atoms: Iterable[Form]) -> Form:
         return self._named((">=", frozenset(made.items())), atoms)
 
+    def least(self, form: Form) -> tuple[Polynomial, bool]:
+        """The polynomial that a comparison says not to be negative, and whether it is positive."""
+        made = dict(self.keys[abs(form)][1])
+        if form > 0:
+            return made, False
+        strict = not self._whole.issuperset(atom for monomial in made for atom in monomial)
+        return plus(constant(0 if strict else -1), made, -1), strict
+
     # ------------------------------------------------------------------ other terms
     def _value(self, head: Any, sort: Sort, forms: Sequence[Form]) -> Form | None:
         if isinstance(head, tuple):
@@ -217,7 +225,3 @@ class Forms:
             if type(key) is tuple and key[0] == "ite":
                 self.conditional |= 1 << found
         return found
-
-    def is_whole(self, form: Form) -> bool:
-        """Whether a comparison is of integers."""
-        return all(atom in self._whole for monomial, _ in self.keys[form][1] for atom in monomial)

@@ -50,23 +50,21 @@ class Cores:
         return sorted((f for f in formulas if f"asked {f}" in names), key=abs)
 
     def _formula(self, form: Form) -> Any:
-        if form < 0 and self._is_whole(-form):  # what a real number between is not
-            return self._sum(self.forms.keys[-form][1]) <= -1
+        key = self.forms.keys[abs(form)]
+        if type(key) is tuple and key[0] == ">=":
+            said = self._sum(key[1])
+            if form > 0:
+                return said >= 0
+            return said < 0 if self.forms.least(form)[1] else said <= -1
         if form < 0:
             return z3.Not(self._formula(-form))
         if form == TRUE:
             return z3.BoolVal(True)
-        key = self.forms.keys[form]
         if isinstance(key, frozenset):
             return z3.And(*map(self._formula, key))
-        if key[0] in (">=", "="):
-            made = self._sum(key[1])
-            return made >= 0 if key[0] == ">=" else made == 0
+        if key[0] == "=":
+            return self._sum(key[1]) == 0
         return self._atom(form)
-
-    def _is_whole(self, form: Form) -> bool:
-        key = self.forms.keys[form]
-        return type(key) is tuple and key[0] == ">=" and self.forms.is_whole(form)
 
     def _sum(self, made: Iterable[tuple[Monomial, Number]]) -> Any:
         return z3.Sum([number(f) * self._product(m) for m, f in made] or [number(0)])

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from psem_check.forms import TRUE, Form, Forms
-from psem_check.polynomials import ONE, Polynomial, constant, plus
+from psem_check.polynomials import ONE, Polynomial
 from psem_check.terms import BOOL, INT, NUMBERS, REAL, Sort, Term
 from psem_model.certify.written import Unwritten
-
-COMPARED = (">=", "=")
 
 
 class Formulas:
@@ -31,7 +29,8 @@ class Formulas:
             return self.terms.true
         key = self.forms.keys[abs(form)]
         if self.is_comparison(form):
-            return self._compared(">=", self.least(form)[0], strict=self.least(form)[1])
+            made, strict = self.forms.least(form)
+            return self._compared(">" if strict else ">=", made)
         if form < 0:
             return self.terms.negation(self.of(-form))
         if isinstance(key, frozenset):
@@ -44,15 +43,6 @@ class Formulas:
         key = self.forms.keys[abs(form)]
         return type(key) is tuple and key[0] == ">="
 
-    def least(self, form: Form) -> tuple[Polynomial, bool]:
-        """The polynomial that a comparison says not to be negative, and whether it is positive."""
-        made = dict(self.forms.keys[abs(form)][1])
-        if form > 0:
-            return made, False
-        if self.forms.is_whole(-form):
-            return plus(constant(-1), made, -1), False
-        return plus({}, made, -1), True
-
     def sort_of(self, made: Polynomial) -> Sort:
         """That of a polynomial: of its atoms, if it is none of numbers."""
         sorts = {self.forms.keys[atom][1] for monomial in made for atom in monomial}
@@ -60,7 +50,7 @@ class Formulas:
             return INT
         return REAL if sorts <= {*NUMBERS} else min(sorts, key=str)
 
-    def _compared(self, relation: str, made: Polynomial, strict: bool = False) -> Term:
+    def _compared(self, relation: str, made: Polynomial) -> Term:
         """Both sides without a minus."""
         sort = self.sort_of(made)
         left = {m: factor for m, factor in made.items() if factor > 0}
@@ -68,7 +58,7 @@ class Formulas:
         if sort not in NUMBERS and len(left) != 1:
             left, right = right, left
         sides = self.number(left, sort), self.number(right, sort)
-        return self.terms.make(">" if strict else relation, *sides)
+        return self.terms.make(relation, *sides)
 
     def number(self, made: Polynomial, sort: Sort) -> Term:
         """The term of a polynomial."""
