@@ -172,18 +172,17 @@ def of_step(
                 "again, with the --block or --experts of the model"
             )
     try:
-        typed = [replace(p, lies={**p.lies, **types_of(p, Terms()).lies}) for p in step.programs]
+        written = typed(step)
     except LayoutError as error:
         raise BadInput(
             f"{quoted(path)}: {error}; expected a step that can be run: psem check"
         ) from None
     kind, stages = Order.ONE_F_ONE_B, sizes[step.stages] if step.stages else 1
     pipe = Pipeline(kind, stages, asked.count_of_steps("micro-batches"))
-    written = replace(step, programs=tuple(typed))
     planned = _planned(
         asked, model, Product(()), sizes, pipe, text=path, written=written, profile=profile
     )
-    placed = [lies for p in typed for lies in p.lies.values()]
+    placed = [lies for p in written.programs for lies in p.lies.values()]
     cut = {(lie.index, axis) for lies in placed for axis, lie in lies.items() if axis in sizes}
     for index in dict.fromkeys(index for index, _ in cut if index in NAMES):
         devices = group_size(sizes, {axis for of, axis in cut if of == index})
@@ -193,6 +192,13 @@ def of_step(
                 f"{planned.indices[index]:,}"
             )
     return planned
+
+
+def typed(step: Step) -> Step:
+    """The step with where each value of its programs lies. Raises LayoutError."""
+    lies = ({**program.lies, **types_of(program, Terms()).lies} for program in step.programs)
+    of = zip(step.programs, lies, strict=True)
+    return replace(step, programs=tuple(replace(program, lies=each) for program, each in of))
 
 
 def require_effect(asked: Asked, plans: Sequence[Plan]) -> None:

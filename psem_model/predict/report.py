@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from psem_model.predict import said_of_model, said_of_states
+from psem_model.predict.differences import beyond, differing, realised_by
 from psem_model.predict.fits import OVER, WITHOUT, Room
 from psem_model.predict.parts import Moved
 from psem_model.predict.plan import Plan, StageCosts
@@ -27,14 +28,11 @@ from psem_model.text.report import (
     meant,
 )
 from spec.costs.memory import MODEL_STATES
-from spec.models.profiles import TEXTBOOK, Difference, Units
-from spec.models.states import POLICIES, BytePolicy, State
+from spec.models.profiles import TEXTBOOK, Difference
+from spec.models.states import BytePolicy, State
 from spec.numbers.arithmetic import Number
 
 PEAK = "an upper bound: each value freed after its last use; without what kernels need for themselves"
-# fields of a profile
-OF_HOST = frozenset({"pinned", "starts_whole"})
-OF_STATES = frozenset({"policy", "gathered", "reduced", "quantised", "each", "copies"}) | OF_HOST
 OF_OWNERS = "owners send unlike amounts: each row is of the device that sends most in it"
 OF_WHOLE = "copies of whole gradients, of which slices rest: in dp and zero1 gradients rest whole"
 PEAK_OF_STATES = "resting + gathered or fresh"
@@ -111,12 +109,8 @@ class Reported:
         profile = self.plan.profile
         if not profile.differs:
             return
-        of = {d: counting(self.plan, d.changes) for d in profile.differs}
-        idle = _overridden(self.plan) | without_effect(self.plan)
-        used = [d for d, changes in of.items() if not d.changes or changes - idle]
-        beyond = [d for d, changes in of.items() if d.changes and not changes]
         title = f"the profile {profile.name}, where it differs from the textbook"
-        why = {d: f"{d.what}; why: {d.why} ({d.source})" for d in used}
+        why = {d: f"{d.what}; why: {d.why} ({d.source})" for d in differing(self.plan)}
         inexact = (
             f"not exact: {what}, are rounded from {has} bytes to {to}"
             for what, (has, to) in rounded(self.plan).items()
@@ -124,10 +118,9 @@ class Reported:
         notes = (*inexact, *([OF_WHOLE] if _copied_beside_slices(self.plan) else []))
         yield from _differing(title, why, "profile.differs", notes)
         title = f"the profile {profile.name}, not applied without a model's shape and --sequence"
-        yield from _differing(title, {d: d.what for d in beyond}, "profile.not_applied")
-        policy = replace(self.plan.policy, gathered=None, reduced=None, quantised=None)
-        plan = replace(self.plan, profile=TEXTBOOK, policy=policy)
-        other, sent = plan.fullest, plan.busiest.bytes
+        yield from _differing(title, {d: d.what for d in beyond(self.plan)}, "profile.not_applied")
+        textbook = realised_by(self.plan, TEXTBOOK, self.plan.policy)
+        other, sent = textbook.fullest, textbook.busiest.bytes
         yield Section(
             "beside it, the textbook, with states of the same types at rest",
             IN_ALL,
@@ -253,40 +246,6 @@ def _differing(
     )
     if rows:
         yield Section(title, (Column("", 1),), rows, notes, key)
-
-
-def counting(plan: Plan, changes: frozenset[str]) -> frozenset[str]:
-    """Those fields of a profile that count: of Psi parameters, what is said of their states."""
-    return changes & OF_STATES - ({"each"} if plan.written else set()) if plan.opaque else changes
-
-
-def _overridden(plan: Plan) -> frozenset[str]:
-    """The fields of the profile that --bytes and --unit say otherwise."""
-    asked, own = plan.profile.types(plan.policy), POLICIES.get(plan.profile.policy)
-    by_bytes = {"policy"} if own and plan.profile.types(own) != asked else set()
-    of_units = {"units", "padding", "prefetch", "unpadded", "buckets"}
-    has_own = plan.has_units or plan.profile.units is Units.LARGEST
-    return frozenset(by_bytes | (set() if has_own else of_units))
-
-
-def without_effect(plan: Plan) -> frozenset[str]:
-    """The fields of the profile by which nothing on this plan is otherwise."""
-    profile, found = plan.profile, set[str]()
-    if not profile.owners:
-        found |= {"fills"}
-    if not any(stage.host_pinned for stage in plan.stages):
-        found |= {"pinned"}
-    if not plan.opaque and not any(axis.weights for axis in plan.axes):
-        found |= {"apart", "whole", "whole_gradients", "like_gradients", "uneven"}
-    if profile.stores and not plan.opaque and plan.written is None:
-        without = replace(plan, profile=replace(profile, stores=frozenset()))
-        found |= {"stores"} if _memory(without) == _memory(plan) else set()
-    return frozenset(found)
-
-
-def _memory(plan: Plan) -> list[tuple[Number, Number]]:
-    """Bytes that each part keeps for backward, and computes with."""
-    return [(costs.activations, costs.computing) for costs in plan.costs.values()]
 
 
 def _copied_beside_slices(plan: Plan) -> bool:

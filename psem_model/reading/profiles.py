@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from enum import Enum
 from fractions import Fraction
 from functools import cache
@@ -101,11 +101,14 @@ def _with_difference(file: File, path: Keys, profile: Profile, given: Any) -> Pr
     changes = {key: value for key, value in row.items() if key not in SAID}
     if not changes:
         raise file.missing(path, "change", f"one of {', '.join(CHANGES)}")
+    changed: set[str] = set()
     for key, value in changes.items():
         before, profile = profile, _changed(file, (*path, key), profile, value)
         if profile == before:
             raise file.wrong((*path, key), shown(value), "what is not so without it")
-    said = Difference(what, why, source, frozenset(changes))
+        names = (field.name for field in fields(Profile))
+        changed |= {name for name in names if getattr(profile, name) != getattr(before, name)}
+    said = Difference(what, why, source, frozenset(changed))
     return replace(profile, differs=(*profile.differs, said))
 
 

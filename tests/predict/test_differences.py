@@ -8,19 +8,26 @@ import pytest
 from hypothesis import given
 
 from psem_model.predict.asked import Asked
+from psem_model.predict.differences import differing, without
 from psem_model.predict.read import read
-from psem_model.predict.report import predicted, without_effect
+from psem_model.predict.report import predicted
 from psem_model.reading.profiles import read as profile
-from spec.models.profiles import Profile
+from psem_model.reading.schedules import dumps
+from spec.derivation.derive import derive
+from spec.devices.layouts import LayoutError
+from spec.models.profiles import Difference, Profile
 from spec.models.states import POLICIES
+from spec.plans.strategies import STRATEGIES
 from tests.support.examples import examples
 from tests.support.profiled_plans import MODEL, SHAPE, profiled, profiled_as
+
+SAID = ("name", "title", "differs", "policy")
 
 
 def test_differences_that_are_overridden_are_not_listed():
     def listed(**options):
         model = {k: str(v) for k, v in {**SHAPE, "vocabulary": 10, "sequence": 4}.items()}
-        plan = read(Asked("predict", "fsdp(2)", model=model, profile="fsdp2", **options))
+        plan = read(Asked("predict", "fsdp(3)", model=model, profile="fsdp2", **options))
         found = next(s for s in predicted(plan).sections if s.key == "profile.differs")
         return len(found.rows)
 
@@ -35,7 +42,12 @@ def test_differences_that_are_overridden_are_not_listed():
         ("fills = true", "zero1(2)", ""),
         ('pinned = ["optimizer"]', "zero1(2)", "zero-offload(2)"),
         ("apart = true", "cp(2)", "tp(2)"),
-        ("uneven = true", "zero3(2)", "tp(2)"),
+        ("uneven = true", "tp(2)", ""),
+        ("holds = true", "zero3(2)", "tp+sp(2)"),
+        ("owners = true", "dp(2)", "zero1(3)"),
+        ("buckets = [300, 300]", "tp(2)", "zero1(3)"),
+        ("quantised = 1", "zero1(2)", "zero3(2)"),
+        ('padding = "row"', "zero3(2)", ""),
         ('whole_gradients = ["word_weight"]', "cp(2)", "tp(2)"),
         ('stores = ["scores"]\ninside = ["scores", "seen", "shares"]', "dp(2)", ""),
         ('stores = ["output"]', "", "dp(2)"),
@@ -52,16 +64,50 @@ def test_differences_that_change_nothing_on_a_plan_are_not_listed(text, strategy
     assert not other or listed(difference, other) == ["profile.differs"]
 
 
-@examples(25)
+def test_uneven_slices_are_listed_where_features_do_not_divide(tmp_path):
+    plan = profiled_as("uneven = true", tmp_path, "tp(2)")
+    odd = replace(plan, model=replace(plan.model, feed_forward=127))
+    assert [len(differing(each)) for each in (plan, odd)] == [0, 1]
+
+
+def test_a_difference_without_which_no_plan_can_be_is_listed(tmp_path):
+    inside = '[[differs]]\nwhat = "a"\nwhy = "b"\nsource = "c"\ninside = ["raised", "total"]'
+    plan = profiled_as(f'whole = ["logits", "loss"]\n{inside}', tmp_path, "tp(2)")
+    with pytest.raises(LayoutError, match="inside a kernel, and would be sent"):
+        _ = without(plan, {"whole"}).step
+    assert differing(plan) == plan.profile.differs
+
+
+def test_of_a_schedule_beside_a_model_values_too_are_the_textbooks(tmp_path):
+    """Its parts are as the profile computes them."""
+    path = tmp_path / "mine.toml"
+    path.write_text(dumps(derive(STRATEGIES["zero1"]), "mine"))
+
+    def told(**of):
+        asked = Asked("predict", model=MODEL, devices="2", profile="eager", **of)
+        found = predicted(read(asked)).document()["profile"]
+        return [difference["what"] for difference in found["differs"]], found["textbook"]
+
+    assert told(schedule=str(path)) == told(strategy="zero1")
+
+
+@examples(5)
 @given(profiled())
-def test_what_has_no_effect_on_a_plan_changes_no_figure(plan):
+def test_what_is_not_listed_changes_no_figure(plan):
     def figures(plan):
         of = plan.fullest, plan.busiest
         rest = [(s.peak, s.total, s.transient, s.host, s.host_pinned, s.moved) for s in of]
         return rest, {n: (c.activations, c.computing) for n, c in plan.costs.items()}
 
-    usual = {f.name: f.default for f in fields(Profile) if f.name in without_effect(plan)}
-    assert figures(replace(plan, profile=replace(plan.profile, **usual))) == figures(plan)
+    usual = {f.name: f.default for f in fields(Profile) if f.name not in SAID}
+    other = {name for name, value in usual.items() if getattr(plan.profile, name) != value}
+    each = tuple(Difference(name, "why", "source", frozenset({name})) for name in sorted(other))
+    plan = replace(plan, profile=replace(plan.profile, differs=each))
+    listed = {difference.what for difference in differing(plan)}
+    for name in other - listed:
+        profile = replace(plan.profile, **{name: usual[name]})
+        undone = replace(plan, profile=profile, policy=profile.types(plan.policy))
+        assert figures(undone) == figures(plan)
 
 
 def test_copies_of_whole_gradients_beside_slices_are_told():
@@ -82,22 +128,22 @@ def test_of_psi_parameters_the_differences_are_listed_that_change_a_figure_and_o
         stage = plan.fullest
         return plan.policy, stage.resting, stage.peak, stage.transient, stage.buckets, stage.moved
 
-    def without(plan, difference):
+    def undone(plan, difference):
         of = {f.name: f.default for f in fields(Profile) if f.name in difference.changes}
-        undone, policy = replace(plan.profile, **of), plan.policy
+        profile, policy = replace(plan.profile, **of), plan.policy
         if "policy" in of:
             policy = POLICIES["mixed-adam"]
-        return replace(plan, profile=undone, policy=undone.types(policy))
+        return replace(plan, profile=profile, policy=profile.types(policy))
 
     for name in ("fsdp2", "fsdp2-op", "megatron", "ddp", "fully-shard", "loss-parallel"):
-        changing, listed = set(), {}
+        applied, told = set(), {}
         for strategy in ("dp", "zero2", "fsdp-hold"):
             for size in ({"psi": "1e9"}, {"model": {"config": "llama-3-8b"}}):
                 asked = Asked("predict", strategy, devices="6", accumulate="3", profile=name, **size)
                 plan = read(asked)
                 of = plan.profile.differs
-                changing |= {d.what for d in of if figures(without(plan, d)) != figures(plan)}
+                changing = {d.what for d in of if figures(undone(plan, d)) != figures(plan)}
                 told = predicted(plan).document()["profile"]
-                listed = {key: {d["what"] for d in told[key]} for key in ("differs", "not_applied")}
-        assert listed["differs"] == changing
-        assert listed["not_applied"] == {d.what for d in profile(name).differs} - changing
+                assert {d["what"] for d in told["differs"]} == changing
+                applied |= changing
+        assert {d["what"] for d in told["not_applied"]} == {d.what for d in of} - applied

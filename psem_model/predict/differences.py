@@ -1,0 +1,77 @@
+"""Where a plan is otherwise than by the textbook, by which differences of its profile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from psem_model.predict.asked import USUAL_POLICY
+from psem_model.predict.model_plans import typed, uneven
+from psem_model.predict.plan import Plan
+from psem_model.predict.rounding import rounded
+from spec.derivation.steps import step_of
+from spec.devices.layouts import LayoutError
+from spec.models.profiles import TEXTBOOK, Difference, Profile
+from spec.models.states import POLICIES, BytePolicy
+
+OF_STATES = frozenset(  # fields of a profile that count for an opaque model
+    ("policy", "gathered", "reduced", "quantised", "each", "copies", "pinned", "starts_whole")
+)
+
+
+def differing(plan: Plan) -> tuple[Difference, ...]:
+    """The differences of the profile without which a figure of the plan is another, or none can be."""
+    here = _figures(plan)
+
+    def is_same(difference: Difference) -> bool:
+        try:
+            return _figures(without(plan, difference.changes)) == here
+        except LayoutError:  # what is inside a kernel would be sent
+            return False
+
+    return tuple(difference for difference in plan.profile.differs if not is_same(difference))
+
+
+def beyond(plan: Plan) -> tuple[Difference, ...]:
+    """The other differences, if more would need to be known of an opaque model to apply them."""
+    known, applied = OF_STATES - ({"each"} if plan.written else set()), differing(plan)
+    others = (d for d in plan.profile.differs if plan.opaque and not d.changes & known)
+    return tuple(d for d in others if d not in applied)
+
+
+def realised_by(plan: Plan, profile: Profile, policy: BytePolicy) -> Plan:
+    """The plan by another profile, with states of other types."""
+    found = replace(plan, profile=profile, policy=profile.types(policy))
+    if plan.written is None or plan.opaque:
+        return found
+    (group,) = plan.written.groups  # of states: a model's step has the textbook's values
+    return replace(found, written=typed(step_of(group.schedule, found.parts, profile.again)))
+
+
+def without(plan: Plan, changes: Iterable[str]) -> Plan:
+    """The plan with the textbook's in place of some fields of the profile.
+
+    Types of states that are the profile's are then the usual ones.
+    """
+    before, policy = plan.profile, plan.policy
+    profile = replace(before, **{field: getattr(TEXTBOOK, field) for field in changes})
+    own = POLICIES.get(before.policy)
+    if own and not profile.policy and before.types(own) == policy:
+        policy = POLICIES[USUAL_POLICY]
+    return realised_by(plan, profile, policy)
+
+
+def _figures(plan: Plan) -> tuple[object, ...]:
+    """What its stages hold and send, what its parts keep and compute with, and what is rounded.
+
+    And what is cut unevenly, if it may not be.
+    """
+    stages = [
+        (
+            *(stage.resting, stage.activations, stage.placeholders, stage.buckets, stage.step_counts),
+            *(stage.transient, stage.host, stage.host_pinned, stage.host_at_start, stage.moved),
+        )
+        for stage in plan.stages
+    ]
+    parts = [(costs.activations, costs.computing) for costs in plan.costs.values()]
+    return stages, parts, rounded(plan), () if plan.profile.uneven else uneven(plan)
