@@ -9,12 +9,13 @@ from typing import Any
 from psem_model.reading import words
 from psem_model.reading.shapes import SHAPE, Typed, is_shape
 from psem_model.text.errors import BadInput, quoted
+from psem_model.text.figures import counted
 from spec.models.profiles import TEXTBOOK, Profile
 from spec.models.states import BytePolicy
 
 OF_PIPELINES = ("order", "chunks", "stage_layers")
-# of a step, not of the model
 USUAL, USUAL_POLICY = "common", "mixed-adam"  # profile and policy, where none is asked for
+# of a step, not of the model
 STEP = ("sequence", "micro_batch", "recompute", "offload_activations", *OF_PIPELINES)
 OF_MODELS = ("config", *SHAPE, "block", *STEP)
 SPELLED = {"config": "--config, --model"}  # of an option with two names, either
@@ -68,9 +69,9 @@ class Asked:
         found = profile.types(words.policy(self.policy or profile.policy or USUAL_POLICY))
         if found.sent > found.computed:
             raise BadInput(
-                f"--profile: given {quoted(profile.name)}, which gathers in {found.sent} bytes an "
-                f"element what is computed with {found.computed}; expected quantised of "
-                f"{found.computed} or less"
+                f"--profile, --bytes: given {quoted(profile.name)}, which gathers in "
+                f"{counted(int(found.sent), 'byte')} an element what is computed with in {found.computed}; "
+                "expected as many bytes or fewer"
             )
         return found
 
