@@ -70,8 +70,8 @@ class Asked:
         if found.sent > found.computed:
             raise BadInput(
                 f"--profile, --bytes: given {quoted(profile.name)}, which gathers in "
-                f"{counted(int(found.sent), 'byte')} an element what is computed with in {found.computed}; "
-                "expected as many bytes or fewer"
+                f"{counted(int(found.sent), 'byte')} an element what is computed with in "
+                f"{found.computed}; expected as many bytes or fewer"
             )
         return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from psem_model.predict.asked import USUAL_POLICY
@@ -32,9 +32,9 @@ def differing(plan: Plan) -> tuple[Difference, ...]:
     return tuple(difference for difference in plan.profile.differs if not is_same(difference))
 
 
-def beyond(plan: Plan) -> tuple[Difference, ...]:
-    """The other differences, if more would need to be known of an opaque model to apply them."""
-    known, applied = OF_STATES - ({"each"} if plan.written else set()), differing(plan)
+def beyond(plan: Plan, applied: Sequence[Difference]) -> tuple[Difference, ...]:
+    """Those that are not applied, as more would need to be known of an opaque model."""
+    known = OF_STATES - ({"each"} if plan.written else set())
     others = (d for d in plan.profile.differs if plan.opaque and not d.changes & known)
     return tuple(d for d in others if d not in applied)
 

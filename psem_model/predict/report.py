@@ -110,7 +110,8 @@ class Reported:
         if not profile.differs:
             return
         title = f"the profile {profile.name}, where it differs from the textbook"
-        why = {d: f"{d.what}; why: {d.why} ({d.source})" for d in differing(self.plan)}
+        applied = differing(self.plan)
+        why = {d: f"{d.what}; why: {d.why} ({d.source})" for d in applied}
         inexact = (
             f"not exact: {what}, are rounded from {has} bytes to {to}"
             for what, (has, to) in rounded(self.plan).items()
@@ -118,7 +119,8 @@ class Reported:
         notes = (*inexact, *([OF_WHOLE] if _copied_beside_slices(self.plan) else []))
         yield from _differing(title, why, "profile.differs", notes)
         title = f"the profile {profile.name}, not applied without a model's shape and --sequence"
-        yield from _differing(title, {d: d.what for d in beyond(self.plan)}, "profile.not_applied")
+        left = {d: d.what for d in beyond(self.plan, applied)}
+        yield from _differing(title, left, "profile.not_applied")
         textbook = realised_by(self.plan, TEXTBOOK, self.plan.policy)
         other, sent = textbook.fullest, textbook.busiest.bytes
         yield Section(

@@ -91,7 +91,9 @@ def test_what_is_quantised_has_no_more_bytes_than_what_is_computed_with(tmp_path
     with pytest.raises(BadInput, match="given 'mine', which gathers in 4 bytes"):
         profiled_as("quantised = 4", tmp_path, "zero3(2)")
     assert profiled_as("quantised = 4", tmp_path, "zero3(2)", policy="fp32-adam").policy.sent == 4
-    with pytest.raises(BadInput, match="in 1 byte an element what is computed with in 1/2; expected as"):
+    with pytest.raises(
+        BadInput, match="in 1 byte an element what is computed with in 1/2; expected as"
+    ):
         profiled_as("quantised = 1", tmp_path, "zero3(2)", policy="0.5,1,2")
 
 
