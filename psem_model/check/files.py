@@ -8,6 +8,7 @@ from dataclasses import replace
 from psem_model.check.blame import Look, accepted, blamed, trace
 from psem_model.check.continuations import missing, spoiling
 from psem_model.check.edits import Edit, How, Spot
+from psem_model.check.rounding import rounded
 from psem_model.check.schedules import (
     Case,
     CheckedGroup,
@@ -41,8 +42,9 @@ def check_file(
     devices: Callable[[Sequence[str]], Mesh] | None,
     micro_steps: int | None,
     policy: BytePolicy | None,
+    types: BytePolicy = MIXED_ADAM,
 ) -> Checked:
-    """Check the step in a file: a schedule, or a model's.
+    """Check the step in a file: a schedule, or a model's. `types`: of its states.
 
     `devices` gives the sizes for its axes; without, and without micro-steps, every number of them is
     asked for; without a policy, every kind of optimizer. Raises BadInput with one line.
@@ -65,7 +67,9 @@ def check_file(
         failed = found.failed
         return found if failed is None else _located(found, failed, policy or MIXED_ADAM, number)
 
-    return checked_step(name, step, checked, place)
+    found = checked_step(name, step, checked, place)
+    rounds = (replace(each, number=place(each.place)) for each in rounded(step, types))
+    return replace(found, rounds=tuple(rounds))
 
 
 def _located(found: CheckedGroup, failed: Case, policy: BytePolicy, number: NumberOf) -> CheckedGroup:

@@ -6,17 +6,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from psem_model.check.rounding import Rounded, rounded
 from psem_model.check.schedules import CheckedGroup, check_schedule, sizes_given
 from psem_model.text.figures import counted
-from psem_model.text.report import Report, Section
+from psem_model.text.report import Column, Report, Row, Section
 from spec.checking.steps import check_step, cut_twice
 from spec.derivation.steps import derive_step
 from spec.devices.layouts import LayoutError
 from spec.language.moves import Move
 from spec.language.schedule import Schedule
 from spec.language.steps import Group, Step
-from spec.models.parts import parts
-from spec.models.states import BytePolicy
+from spec.models.profiles import TEXTBOOK, Profile, realised_parts
+from spec.models.states import MIXED_ADAM, BytePolicy
 from spec.models.transformer import Transformer
 from spec.models.values import Operation
 from spec.pipelines.pipeline import Order, Pipeline
@@ -24,6 +25,8 @@ from spec.pipelines.stages import check_stages, pieces, sends, to_sum
 from spec.plans.compose import Product
 
 PlaceOf = Callable[[object], int | None]
+IN_EXACT = "accepted in exact arithmetic"
+ROUNDED = "not exact: from how many bytes to how many these lines round what they read"
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,8 @@ class Checked:
     layers: str = ""  # of which kind: gpt, llama, or what a configuration is of
     experts: bool = False  # whether the layers have them
     of_a_kind: bool = False  # whether sizes of the model were not said
+    profile: str = ""  # by which it is realised, if one was asked for
+    rounds: tuple[Rounded, ...] = ()  # what is not exact
 
     @property
     def alone(self) -> CheckedGroup | None:
@@ -67,20 +72,35 @@ class Checked:
         line, said = self.at, "accepted" if self.accepted else "rejected"
         if self.alone:
             line, said = self.alone.line, self.alone.said()
+        if self.accepted and self.rounds:
+            said = said.replace("accepted", IN_EXACT, 1)
         of = f"{self.layers} layers{' with experts' if self.experts else ''}"
         kind = f", for {of} that it cuts evenly (see --block, --config)" if self.of_a_kind else ""
         where = f"{self.text}, line {line}" if line else self.text
+        where += f", by the profile {self.profile}" * bool(self.profile)
         return f"{where}: {said}{kind}"
 
     def report(self) -> Report:
         """The same as a report."""
-        sections = (section for each in self.of_groups for section in self.sections(*each))
-        return Report("check", self.headline, self.facts(), tuple(sections), self.data(), self.accepted)
+        of_groups = (section for each in self.of_groups for section in self.sections(*each))
+        sections = (*of_groups, *([self.inexact()] if self.accepted and self.rounds else []))
+        return Report("check", self.headline, self.facts(), sections, self.data(), self.accepted)
+
+    def inexact(self) -> Section:
+        """The lines that round, though all is right in exact arithmetic."""
+        columns = (Column("of"), Column("line", 1), Column("bytes"))
+        rows = []
+        for each in self.rounds:
+            of = "" if self.alone else _named(each.of) if each.group is not None else each.of[0]
+            line = f"line {each.number}, {each}" if each.number else str(each)
+            rows.append(Row((of, line, each.widths)))
+        return Section(ROUNDED, columns, tuple(rows))
 
     def facts(self) -> tuple[str, ...]:
         """What was found of its programs, or what its only group is accepted for."""
         if self.alone:
-            return self.alone.scope if self.accepted else ()
+            types = ("types of states are the profile's, all else is as the file says",)
+            return (*types * bool(self.profile), *self.alone.scope) if self.accepted else ()
         return (self.wrong,) if self.wrong else tuple(self._of_programs())
 
     def _of_programs(self) -> Iterator[str]:
@@ -102,18 +122,22 @@ class Checked:
         if found is self.alone:
             return found.sections()
         along = " x ".join(group.schedule.axes) or "no axis"
-        names = ", ".join(group.weights[:2]) + (", ..." if len(group.weights) > 2 else "")
-        what = f"{counted(len(group.weights), 'weight')} ({names}), placed along {along}"
+        what = f"{_named(group.weights)}, placed along {along}"
         return found.sections(f"{what}: {found.said(f'line {found.line}, ' if found.line else '')}")
 
     def data(self) -> dict[str, Any]:
         """For a program."""
+        rounds = {
+            "profile": self.profile or None,
+            "rounded": [each.data() for each in self.rounds],
+        }
         if self.alone:
-            return {"file": self.text, **self.alone.data()}
+            return {"file": self.text, **self.alone.data(), **rounds}
+        of_strategy = {"layers": {"kind": self.layers, "experts": self.experts}} if self.layers else {}
         return {
-            "strategy": self.text,
+            "strategy" if self.layers else "file": self.text,
             "accepted": self.accepted,
-            "layers": {"kind": self.layers, "experts": self.experts},
+            **of_strategy,
             "programs": {"lines": self.lines_of, "wrong": self.wrong or None, "line": self.at},
             "shared": list(self.step.shared),
             "weights": [
@@ -124,7 +148,14 @@ class Checked:
                 }
                 for group, found in self.of_groups
             ],
+            **rounds,
         }
+
+
+def _named(weights: tuple[str, ...]) -> str:
+    """How many weights, and the first of them."""
+    names = ", ".join(weights[:2]) + (", ..." if len(weights) > 2 else "")
+    return f"{counted(len(weights), 'weight')} ({names})"
 
 
 def check_product(
@@ -134,14 +165,16 @@ def check_product(
     sizes: dict[str, int] | None,
     micro_steps: int | None,
     policy: BytePolicy | None,
+    profile: Profile = TEXTBOOK,
+    types: BytePolicy = MIXED_ADAM,
 ) -> Checked:
-    """Check the derived step of a product of strategies, for a kind of model.
+    """Check the derived step of a product of strategies, for a kind of model, realised by a profile.
 
     Programs do not depend on sizes, and what stages send and sum not on how many layers each has: a
     layer for each of two shows it (claim E11). Schedules are checked for `sizes`, or for every number
-    of devices along each axis; without a policy, for every kind of optimizer.
+    of devices along each axis; without a policy, for every kind of optimizer. `types`: of the states.
     """
-    step = derive_step(product, parts(model))
+    step = derive_step(product, realised_parts(model, profile, types.computed), profile=profile)
     stages = min(2, model.layers) if product.pipe else 1
     placed = pieces(replace(model, layers=stages), Pipeline(Order.ONE_F_ONE_B, stages, 1))
     if sizes is not None and product.pipe:  # what stages share, the first and the last have
@@ -157,7 +190,7 @@ def check_product(
         given = sizes_given(schedule, sizes, micro_steps, product.axes)
         return check_schedule(schedule, given, policy)
 
-    return checked_step(text, step, checked)
+    return replace(checked_step(text, step, checked), rounds=rounded(step, types))
 
 
 def checked_step(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         'psem check "zero1(dp=16) * tp(8) * pp(4)"',
         "psem check zero2",
         "psem check my.toml --prove",
+        'psem check "zero3(8)" --profile fsdp2',
     ],
 )
 @options.takes(
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     options.DEVICES_TO_CHECK,
     options.ACCUMULATE_TO_CHECK,
     options.POLICY_TO_CHECK,
+    options.PROFILE_TO_CHECK,
     options.PROVE,
     *options.MODEL_SHAPE,
     options.FORM,

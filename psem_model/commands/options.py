@@ -131,15 +131,21 @@ POLICY = bytes_(OF_POLICY, default="mixed-adam")
 POLICY_OF_PLAN = bytes_(f"{OF_POLICY} Default: the profile's, or mixed-adam.")
 POLICY_TO_CHECK = bytes_(
     "The optimizer, by what its state has in it: a named policy, such as fp32-adam, or w,g,K. "
-    "Default: each kind of optimizer; the exit code is that of mixed-adam."
+    "Default: the profile's, or each kind of optimizer; the exit code is then that of mixed-adam."
 )
-PROFILE = option(
-    STEP,
-    "--profile",
-    type=Word("FILE|NAME", "psem_model.reading.profiles:packaged", file=True),
-    help="How a system realises the placement: textbook, another name, or a file. Default: common for "
-    "a model with --sequence; else, and of a model's step in a file, textbook.",
+
+
+def profile(default: str) -> Callable[[Function], Function]:
+    """--profile, which commands take with another default."""
+    what = "How a system realises the placement: textbook, another name, or a file. Default: "
+    type_ = Word("FILE|NAME", "psem_model.reading.profiles:packaged", file=True)
+    return option(STEP, "--profile", type=type_, help=what + default)
+
+
+PROFILE = profile(
+    "common for a model with --sequence; else, and of a model's step in a file, textbook."
 )
+PROFILE_TO_CHECK = profile("textbook. What it rounds on the way is told line by line.")
 TYPES = (POLICY_OF_PLAN, PROFILE)
 PROVE = option(
     STEP,

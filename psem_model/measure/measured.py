@@ -8,7 +8,7 @@ from typing import Any
 
 from psem_model.check.placements import BY_HAND, NO_COPY, NotRealisable
 from psem_model.predict.plan import Plan
-from psem_model.predict.rounding import rounded
+from psem_model.predict.rounding import in_words
 from psem_model.predict.said import mesh_said
 from psem_model.simulator import Floating
 from psem_model.text.figures import counted, divergence_json, divergence_text, in_bytes
@@ -116,10 +116,9 @@ class Measured:
             to = f" to a relative {Floating.tolerance:g}" if self.run.arithmetic == FLOAT else ""
             nearly = to and f",{to}"
             yield f"every copy of every parameter is that of the single device after {after}{nearly}"
-            inexact = ", ".join(what.partition(",")[0] for what in rounded(self.plan))
-            if inexact:
-                name = self.plan.profile.name
-                yield f"the run rounds nothing; by the profile {name} these are rounded: {inexact}"
+            name = self.plan.profile.name
+            for words in in_words(self.plan):
+                yield f"the run rounds nothing; by the profile {name} these are rounded {words}"
             several = len(self.stages) > 1
             wrong = [f"stage {k}: {f.words}" if several else f.words for k, f in self.unequal]
             if wrong:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
@@ -88,7 +89,8 @@ def plan(found: Expression, asked: Asked) -> Plan:
         text=found.text,
         profile=asked.realises,
     )
-    _require_in_memory(planned)
+    with require_in_memory(planned.profile):
+        _ = planned.step
     require_owners(planned)
     require_experts(found, model.experts)
     uneven = INSIDE_MLPS if planned.profile.uneven else ()
@@ -119,12 +121,13 @@ def _planned(
     return planned
 
 
-def _require_in_memory(planned: Plan) -> None:
+@contextmanager
+def require_in_memory(profile: Profile) -> Iterator[None]:
     """What devices send is in their memory, and not inside a kernel."""
     try:
-        _ = planned.step
+        yield
     except LayoutError as error:
-        given = quoted(planned.profile.name)
+        given = quoted(profile.name)
         raise BadInput(f"--profile: given {given}: {error}; expected values that are not") from None
 
 
@@ -132,17 +135,22 @@ def require_owners(planned: Plan) -> None:
     """Where each weight has one owner, weights are known, and are updated there, and rest whole."""
     if not planned.profile.owners:
         return
-    schedules = [group.schedule for group in planned.step.groups]
-    expected = ""
-    if not all(map(_by_owners, schedules)):
-        expected = "a strategy that cuts the optimizer state alone, such as zero1"
-    elif isinstance(planned.model, Opaque) and not planned.model.shapes:
-        expected = "a model's shape and --sequence"
-    elif planned.unit is not None:
-        expected = "no --unit, as whole weights are sent"
-    if expected:
-        given = f"given {quoted(planned.profile.name)}, where each weight has one owner"
-        raise BadInput(f"--profile: {given}; expected {expected}")
+    require_owned(planned.profile, planned.step)
+    if isinstance(planned.model, Opaque) and not planned.model.shapes:
+        raise _not_owned(planned.profile, "a model's shape and --sequence")
+    if planned.unit is not None:
+        raise _not_owned(planned.profile, "no --unit, as whole weights are sent")
+
+
+def require_owned(profile: Profile, step: Step) -> None:
+    """Where each weight has one owner, it is updated there, and rests whole."""
+    if profile.owners and not all(_by_owners(group.schedule) for group in step.groups):
+        raise _not_owned(profile, "a strategy that cuts the optimizer state alone, such as zero1")
+
+
+def _not_owned(profile: Profile, expected: str) -> BadInput:
+    given = f"given {quoted(profile.name)}, where each weight has one owner"
+    return BadInput(f"--profile: {given}; expected {expected}")
 
 
 def _by_owners(schedule: Schedule) -> bool:
@@ -199,6 +207,13 @@ def typed(step: Step) -> Step:
     lies = ({**program.lies, **types_of(program, Terms()).lies} for program in step.programs)
     of = zip(step.programs, lies, strict=True)
     return replace(step, programs=tuple(replace(program, lies=each) for program, each in of))
+
+
+def require_textbook(asked: Asked) -> None:
+    """Of a model's step in a file nothing is realised otherwise than it says."""
+    if asked.profile not in (None, TEXTBOOK.name):
+        expected = f"{TEXTBOOK.name}: the file says what is computed"
+        asked.refuse(["profile"], "with a model's step", expected)
 
 
 def require_effect(asked: Asked, plans: Sequence[Plan]) -> None:

@@ -27,8 +27,7 @@ from spec.language.schedule import SCALARS
 from spec.language.schedule import Kind as Does
 from spec.language.steps import Step
 from spec.models.opaque import Opaque
-from spec.models.parts import parts
-from spec.models.profiles import TEXTBOOK, Profile, Samples, realised, shaped
+from spec.models.profiles import TEXTBOOK, Profile, Samples, realised_parts
 from spec.models.states import MIXED_ADAM, BytePolicy, State
 from spec.models.transformer import Model, Transformer, is_layer
 from spec.models.values import FULL, Part
@@ -134,8 +133,7 @@ class Plan:
     @property
     def parts(self) -> tuple[Part, ...]:
         """What the model is made of, computed as the profile says."""
-        found = parts(shaped(self.model, self.profile))
-        return tuple(realised(part, self.profile, self.policy.computed) for part in found)
+        return realised_parts(self.model, self.profile, self.policy.computed)
 
     @cached_property
     def costs(self) -> dict[str, PartCosts]:

@@ -18,8 +18,7 @@ from spec.derivation.steps import step_of
 from spec.devices.mesh import group_size
 from spec.language.steps import Step
 from spec.models.opaque import Opaque
-from spec.models.parts import parts
-from spec.models.profiles import TEXTBOOK, realised
+from spec.models.profiles import TEXTBOOK, realised_parts
 from spec.models.states import State
 from spec.pipelines.pipeline import Order, Pipeline
 from spec.plans.compose import Factor, Product
@@ -182,14 +181,12 @@ def _of_schedule(asked: Asked, path: str) -> Plan:
     file = opened(text_of(path), path)
     step, axes = read_step(file)[0], file.declared()
     if not step.is_opaque:
-        if asked.profile not in (None, TEXTBOOK.name):
-            expected = f"{TEXTBOOK.name}: the file says what is computed"
-            asked.refuse(["profile"], "with a model's step", expected)
+        model_plans.require_textbook(asked)
         asked = replace(asked, profile=TEXTBOOK.name)
         return model_plans.of_step(asked, path, axes, step)
     if asked.has_samples and asked.psi is None:
-        profile, width = asked.realises, asked.bytes.computed
-        of = [realised(part, profile, width) for part in parts(transformer(asked.shape))]
+        profile = asked.realises
+        of = realised_parts(transformer(asked.shape), profile, asked.bytes.computed)
         (group,) = step.groups
         step = step_of(group.schedule, of, profile.again)
         return model_plans.of_step(asked, path, axes, step, profile)
@@ -223,9 +220,7 @@ def _sized(
 def _require_types(asked: Asked) -> None:
     """Raise BadInput for a profile that says nothing of types, where only those of states count."""
     profile = asked.realises
-    passing = profile.gathered, profile.reduced, profile.quantised
-    is_of_types = profile.policy or passing != (None, None, None)
-    if profile.differs and not is_of_types:
+    if profile.differs and not profile.says_types:
         raise BadInput(
             f"--profile: given {quoted(asked.profile)} without a model's shape and --sequence; "
             "expected both, or a profile with types of the states, such as fsdp2"

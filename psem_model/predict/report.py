@@ -11,7 +11,7 @@ from psem_model.predict.fits import OVER, WITHOUT, Room
 from psem_model.predict.parts import Moved
 from psem_model.predict.plan import Plan, StageCosts
 from psem_model.predict.refusals import refused_plan
-from psem_model.predict.rounding import rounded
+from psem_model.predict.rounding import in_words, rounded
 from psem_model.predict.said import PASSING, SAYS, Said, one
 from psem_model.reading.products import meant_by
 from psem_model.text.figures import in_bytes, times
@@ -88,7 +88,7 @@ class Reported:
                     "title": plan.profile.title,
                     "rounded": [
                         {"what": what, "from": float(has), "to": float(to)}
-                        for what, (has, to) in rounded(plan).items()
+                        for what, has, to in rounded(plan)
                     ],
                 },
                 **self.said.data,
@@ -112,10 +112,7 @@ class Reported:
         title = f"the profile {profile.name}, where it differs from the textbook"
         applied = differing(self.plan)
         why = {d: f"{d.what}; why: {d.why} ({d.source})" for d in applied}
-        inexact = (
-            f"not exact: {what}, are rounded from {has} bytes to {to}"
-            for what, (has, to) in rounded(self.plan).items()
-        )
+        inexact = (f"not exact: rounded {words}" for words in in_words(self.plan))
         notes = (*inexact, *([OF_WHOLE] if _copied_beside_slices(self.plan) else []))
         yield from _differing(title, why, "profile.differs", notes)
         title = f"the profile {profile.name}, not applied without a model's shape and --sequence"

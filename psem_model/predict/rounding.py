@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from psem_model.check.rounding import rounded as lines_that_round
 from psem_model.predict.plan import Plan
-from spec.language.schedule import REDUCTIONS, Buffer, Kind
-from spec.models.states import WHILE_GATHERED, WHILE_SUMMED, State
+from psem_model.predict.said import one
 from spec.numbers.arithmetic import Number
 
 
-def rounded(plan: Plan) -> dict[str, tuple[Number, Number]]:
-    """What the policy rounds, and from how many bytes to how many, of what the step passes."""
-    ops = [op for group in plan.step.groups for op in group.schedule.ops]
-    gathers = any(op.kind is Kind.ALL_GATHER and op.target is Buffer.VIEW for op in ops)
-    sums = any(op.kind in REDUCTIONS and op.state is State.GRADIENTS for op in ops)
-    passes = {WHILE_GATHERED: gathers, WHILE_SUMMED: sums}
-    return {what: of for what, of in plan.policy.rounded.items() if passes.get(what, True)}
+def rounded(plan: Plan) -> tuple[tuple[str, Number, Number], ...]:
+    """What its step rounds, each once, and from how many bytes to how many."""
+    found = lines_that_round(plan.step, plan.policy)
+    named = ((f"{r.what} of {one(r.of[0])}" if r.group is None else r.what, r) for r in found)
+    return tuple(dict.fromkeys((what, r.has, r.to) for what, r in named))
+
+
+def in_words(plan: Plan) -> list[str]:
+    """The same, what is rounded alike together."""
+    alike: dict[tuple[Number, Number], list[str]] = {}
+    for what, has, to in rounded(plan):
+        alike.setdefault((has, to), []).append(what)
+    return [f"from {float(a):g} bytes to {float(b):g}: {'; '.join(of)}" for (a, b), of in alike.items()]

@@ -7,11 +7,12 @@ from dataclasses import replace
 from psem_model.check.steps import Checked, check_product
 from psem_model.predict.asked import Asked
 from psem_model.predict.cuts import copied, require_cut, require_experts, require_placed
+from psem_model.predict.model_plans import require_in_memory, require_owned, require_textbook
 from psem_model.reading import words
 from psem_model.reading.meshes import mesh_of
 from psem_model.reading.products import Expression, is_file, parse
 from psem_model.reading.shapes import is_shape, kind_of, small, transformer
-from psem_model.text.errors import BadInput
+from psem_model.text.errors import BadInput, quoted
 from spec.models.states import BytePolicy
 
 
@@ -20,19 +21,40 @@ def verdict(
     devices: str | None,
     accumulate: str | None,
     policy: str | None,
+    profile: str | None = None,
     **shape: str | bool | None,
 ) -> Checked:
-    """The verdict on a step in a file, or on a strategy. Raises BadInput."""
-    asked = Asked("check", file, devices=devices, model=shape)
+    """The verdict on a step in a file, or on a strategy. Raises BadInput.
+
+    Without --bytes it is for the optimizer that the profile has, or for every kind.
+    """
+    asked = Asked("check", file, devices=devices, policy=policy, profile=profile, model=shape)
     steps = None if accumulate is None else words.count("--accumulate", accumulate, "micro-steps")
-    kind = None if policy is None else words.policy(policy)
-    if not is_file(file):
-        return _check_strategy(asked, file, steps, kind)
+    realises, types = asked.realises, asked.bytes
+    kind = types if policy is not None or realises.policy else None
+    if is_file(file):
+        asked.refuse(shape, "with a file", "it with a strategy, such as tp(8)")
+        found = _check_file(asked, file, steps, kind, types)
+    else:
+        found = _check_strategy(asked, file, steps, kind)
+    return found if profile is None else replace(found, profile=realises.name)
+
+
+def _check_file(
+    asked: Asked, path: str, steps: int | None, policy: BytePolicy | None, types: BytePolicy
+) -> Checked:
+    """Check a step that a file says: of a profile the types of its states count."""
     from psem_model.check.files import check_file
 
-    asked.refuse(shape, "with a file", "it with a strategy, such as tp(8)")
+    devices, profile = asked.devices, asked.realises
     of_axes = None if devices is None else lambda axes: words.mesh(devices, axes)
-    return check_file(file, of_axes, steps, kind)
+    found = check_file(path, of_axes, steps, policy, types)
+    if not found.step.is_opaque:
+        require_textbook(asked)
+    if profile.differs and not profile.says_types:
+        expected = "a profile with types of the states, such as fsdp2"
+        asked.refuse(["profile"], f"{quoted(asked.profile)} with a schedule", expected)
+    return found
 
 
 def _check_strategy(
@@ -56,7 +78,12 @@ def _check_strategy(
     else:
         model = small(kind, any("e" in axis.weights for axis in found.product.cuts))
     require_experts(found, model.experts)
-    checked = check_product(found.text, found.product, model, sizes, micro_steps, policy)
+    profile, types = asked.realises, asked.bytes
+    with require_in_memory(profile):
+        checked = check_product(
+            found.text, found.product, model, sizes, micro_steps, policy, profile, types
+        )
+    require_owned(profile, checked.step)
     require_placed(found, checked.step)
     return replace(checked, layers=kind, experts=bool(model.experts), of_a_kind=not known)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from spec.models.parts import parts
 from spec.models.states import BytePolicy, State
 from spec.models.transformer import Model, Transformer
 from spec.models.values import FULL, LOG_TOTAL, Builder, Does, Operation, Part, Role, Value
@@ -155,6 +156,12 @@ class Profile:
         found = {State.GRADIENTS: self.whole_gradients}
         return found | ({State.OPTIMIZER: self.whole_gradients} if self.like_gradients else {})
 
+    @property
+    def says_types(self) -> bool:
+        """Whether it says anything of the types of states."""
+        passing = self.gathered, self.reduced, self.quantised
+        return bool(self.policy) or passing != (None, None, None)
+
     def types(self, policy: BytePolicy) -> BytePolicy:
         """The types of states, with those in which they pass."""
         return replace(policy, gathered=self.gathered, reduced=self.reduced, quantised=self.quantised)
@@ -177,11 +184,11 @@ def rows_of(weight: Value, part: Part) -> tuple[str, ...]:
     return summed if other.role is Role.CONSTANT and summed else made
 
 
-def shaped(model: Model, profile: Profile) -> Model:
-    """The model, with its operations in the order in which a system computes them."""
+def realised_parts(model: Model, profile: Profile, width: Number) -> tuple[Part, ...]:
+    """The parts of a model as a system computes them, in its order, with weights of `width` bytes."""
     if isinstance(model, Transformer) and profile.weighs_within:
-        return replace(model, weighed_within=True)
-    return model
+        model = replace(model, weighed_within=True)
+    return tuple(realised(part, profile, width) for part in parts(model))
 
 
 def realised(part: Part, profile: Profile, width: Number) -> Part:

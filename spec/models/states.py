@@ -20,10 +20,6 @@ class State(Enum):
     ACTIVATIONS = "activations"
 
 
-WHILE_GATHERED = "parameters, while they are gathered"
-WHILE_SUMMED = "gradients, while they are summed"
-
-
 @dataclass(frozen=True)
 class BytePolicy:
     """Bytes per parameter: w of weight, g of gradient, k of optimizer state.
@@ -74,19 +70,6 @@ class BytePolicy:
     def sent(self) -> Number:
         """Bytes of an element of parameters while they are gathered."""
         return self.computed if self.quantised is None else self.quantised
-
-    @property
-    def rounded(self) -> dict[str, tuple[Number, Number]]:
-        """What passes in fewer bytes of an element than it had, and from how many to how many.
-
-        It is then not what a single device has that rounds nothing.
-        """
-        found = {
-            "parameters, to compute with": (self.w, self.computed),
-            WHILE_GATHERED: (self.computed, self.sent),
-            WHILE_SUMMED: (self.fresh, self.summed),
-        }
-        return {what: (has, to) for what, (has, to) in found.items() if to < has}
 
     def provenance(self, state: State) -> str:
         """In words, what the bytes of `state` are."""

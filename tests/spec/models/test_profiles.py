@@ -15,6 +15,7 @@ from psem_model.predict.asked import Asked
 from psem_model.predict.read import read
 from psem_model.predict.report import predicted
 from psem_model.predict.rounding import rounded
+from psem_model.reading.profiles import read as profiled
 from psem_model.reading.shapes import small
 from psem_model.text.errors import BadInput
 from spec.models.parts import parts
@@ -74,7 +75,8 @@ def test_the_textbooks_traffic_is_beside_the_profiles():
 
 def test_what_is_rounded_on_its_way_is_told():
     def inexact(name, strategy="zero3(2)"):
-        return rounded(read(Asked("predict", strategy, model=MODEL, profile=name)))
+        found = rounded(read(Asked("predict", strategy, model=MODEL, profile=name)))
+        return {what: (has, to) for what, has, to in found}
 
     assert not inexact("common") and not inexact("megatron")
     assert inexact("fsdp2") == {"parameters, to compute with": (4, 2)}
@@ -276,3 +278,10 @@ def test_optimizer_state_that_begins_as_gradients_is_whole_where_they_are(profil
     whole = profile.wholes
     assert whole[State.GRADIENTS] == profile.whole_gradients
     assert whole.get(State.OPTIMIZER) == (profile.whole_gradients if profile.like_gradients else None)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"), [("common", False), ("eager", False), ("fsdp2", True), ("zero-plus-plus", True)]
+)
+def test_types_are_said_by_a_policy_or_by_what_passes(name, says):
+    assert profiled(name).says_types is says
