@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 
 from psem_model.predict.asked import USUAL_POLICY
 from psem_model.predict.model_plans import typed, uneven
@@ -21,11 +22,11 @@ OF_STATES = frozenset(  # fields of a profile that count for an opaque model
 
 def differing(plan: Plan) -> tuple[Difference, ...]:
     """The differences of the profile without which a figure of the plan is another, or none can be."""
-    here = _figures(plan)
 
     def is_same(difference: Difference) -> bool:
+        other = without(plan, difference.changes)
         try:
-            return _figures(without(plan, difference.changes)) == here
+            return all(a == b for a, b in zip_longest(_figures(plan), _figures(other)))
         except LayoutError:  # what is inside a kernel would be sent
             return False
 
@@ -61,17 +62,15 @@ def without(plan: Plan, changes: Iterable[str]) -> Plan:
     return realised_by(plan, profile, policy)
 
 
-def _figures(plan: Plan) -> tuple[object, ...]:
-    """What its stages hold and send, what its parts keep and compute with, and what is rounded.
+def _figures(plan: Plan) -> Iterator[object]:
+    """What is rounded, what its parts keep and compute with, and what its stages hold and send.
 
-    And what is cut unevenly, if it may not be.
+    And what is cut unevenly, if it may not be. Those that take least time come first.
     """
-    stages = [
-        (
-            *(stage.resting, stage.activations, stage.placeholders, stage.buckets, stage.step_counts),
-            *(stage.transient, stage.host, stage.host_pinned, stage.host_at_start, stage.moved),
-        )
-        for stage in plan.stages
-    ]
-    parts = [(costs.activations, costs.computing) for costs in plan.costs.values()]
-    return stages, parts, rounded(plan), () if plan.profile.uneven else uneven(plan)
+    yield rounded(plan)
+    yield () if plan.profile.uneven else uneven(plan)
+    for costs in plan.costs.values():
+        yield costs.activations, costs.computing
+    for stage in plan.stages:
+        yield stage.resting, stage.activations, stage.placeholders, stage.buckets, stage.step_counts
+        yield stage.transient, stage.host, stage.host_pinned, stage.host_at_start, stage.moved
