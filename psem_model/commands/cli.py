@@ -193,7 +193,8 @@ def _in_words(error: click.ClickException) -> str:
         names_of = {name.lstrip("-"): name for name in known}
         near = nearest(error.option_name.lstrip("-"), names_of)
         near = f"; nearest: {names_of[near]}" if near else ""
-        return f"option: given {quoted(error.option_name)}; expected one of {', '.join(known)}{near}"
+        listed = f"{context.command_path} --help" if context else "--help"
+        return f"option: given {quoted(error.option_name)}; expected one that {listed} lists{near}"
     if isinstance(error, click.MissingParameter) and error.param is not None:
         expected = getattr(error.param, "help", None) or "a value"
         return f"{error.param.human_readable_name}: missing; expected: {expected}"

@@ -45,7 +45,11 @@ PLACED = "parameters={},optimizer=S,gradients=S,activations=S"
         (["predict", "zero3", *OK, "--hold"], "--hold", "fsdp-hold"),
         (["predict", "zero3", "--psi", "1e9"], "--devices", "missing"),
         (["predict", "zero3", *OK, "--jsn"], "--jsn", "nearest: --json"),
-        (["predict", "zero3", *OK, "--bogus"], "'--bogus'", "expected one of --placement"),
+        (
+            ["predict", "zero3", *OK, "--bogus"],
+            "'--bogus'",
+            "expected one that psem predict --help lists",
+        ),
         (["predict", "zero3", "--psi", "1e400", "--devices", "4"], "'1e400'", "below 1e30"),
         (["predict", "zero3", "--psi", "1e-9999999999", "--devices", "4"], "1e-99", "7.5e9"),
         (["predict", "zero3", "--psi", "7_500", "--devices", "4"], "'7_500'", "7.5e9"),
