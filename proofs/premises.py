@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from proofs.trusted.kernel import Theorem
-from proofs.trusted.oracle import RESOURCE_LIMIT, SEED, ask
+from proofs.trusted.oracle import RESOURCE_LIMIT, SEED, ask, glance
 from proofs.trusted.parts import substitute, symbols
 from proofs.trusted.smtlib import ForAll
 from proofs.trusted.terms import Bool, Const, KernelError, Not, RealSort, Term
@@ -95,22 +95,17 @@ def variables(hypothesis: Theorem) -> list[Term]:
     return [s() for s in sorted(found, key=str) if s.name in record.kernel._variables]
 
 
-def glance(formulas: Sequence[Bool | ForAll], limit: int = GLANCE, seed: int = SEED) -> str:
-    """Whether formulas can hold together, if that is soon seen: sat, unsat or unknown."""
-    return ask(formulas, limit, seed, simple=True, shared=True).said
-
-
 def answer(formulas: Sequence[Bool], patient: bool = True) -> str:
     """Whether formulas can hold together: sat, unsat or unknown. Zeros are tried for all reals."""
-    said = glance(formulas)
+    said = glance(formulas, GLANCE).said
     if said != "unknown":
         return said
     zeros = [*formulas, *all_are(0, formulas)]
     looks = [(LOOK, seed) for seed in range(LOOKS if patient else 1)]
     looks += [(RESOURCE_LIMIT, SEED)] if patient else []
-    if any(glance(zeros, *look) == "sat" for look in looks):
+    if any(ask(zeros, *look, simple=True).said == "sat" for look in looks):
         return "sat"
-    return ask(formulas, RESOURCE_LIMIT, SEED, shared=True).said if patient else said
+    return ask(formulas).said if patient else said
 
 
 def all_are(value: int, formulas: Sequence[Bool]) -> list[Bool]:
@@ -149,7 +144,7 @@ def _require_each(claim: str, theorems: Sequence[Theorem]) -> None:
 
 def _can_hold(theorems: Sequence[Theorem]) -> bool:
     """Whether what all of them rest on is seen to hold together; of one theorem patiently."""
-    if _contradict(theorems) or glance(premises(theorems, whole=True)) == "unsat":
+    if _contradict(theorems) or glance(premises(theorems, whole=True), GLANCE).said == "unsat":
         return False
     return answer(premises(theorems), patient=len(theorems) == 1) == "sat"
 
@@ -157,4 +152,4 @@ def _can_hold(theorems: Sequence[Theorem]) -> bool:
 def _contradict(theorems: Sequence[Theorem]) -> bool:
     """Whether z3 sees that the hypotheses of theorems, for all values, contradict each other."""
     said = [closed(each) for each in hypotheses(theorems)]
-    return bool(said) and glance(said, GLANCE // 4) == "unsat"
+    return bool(said) and glance(said, GLANCE // 4).said == "unsat"

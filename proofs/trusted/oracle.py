@@ -1,11 +1,13 @@
 """The solver: z3 reads a text, and answers. Trusted, with the text.
 
-Texts of one claim are read by new solvers in the same context, which takes as long to make as ten
-answers. A sort's name says how many values it has, so that no text says another thing of it.
+What is soon answered is read by one solver after the other texts of the claim, which it then forgets
+(`push`, `pop`); what is not, by a new solver in a context of its own. A sort's name says how many
+values it has, so that no text says another thing of it.
 """
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +22,7 @@ VERSION = z3.get_version_string()
 RESOURCE_LIMIT = 20_000_000  # the solver's own deterministic count, not seconds
 SOON = RESOURCE_LIMIT // 100  # for the solver that does not choose a strategy first
 SEED = 0
+ANSWERED = re.compile(r"(sat|unsat|unknown)\n\(:rlimit (\d+)\)\s*")
 
 
 class Answer(NamedTuple):
@@ -30,7 +33,7 @@ class Answer(NamedTuple):
     work: int
 
 
-_answers: dict[tuple[str, int, int, bool, bool], Answer] = {}  # without values
+_answers: dict[tuple[str, int, int, bool], Answer] = {}  # without values
 
 
 def ask(
@@ -38,24 +41,19 @@ def ask(
     limit: int = RESOURCE_LIMIT,
     seed: int = SEED,
     simple: bool = False,
-    shared: bool = False,
 ) -> Answer:
     """Whether formulas can hold together. What is answered without values is not asked again.
 
     `simple`: by the solver that does not choose a strategy first; sooner where little is to be done.
-    `shared`: in the context that other texts of the claim were read in, not in one of its own; then no
-    values are said.
     """
     question = Question(formulas)
-    key = (question.text, limit, seed, simple, shared)
+    key = (question.text, limit, seed, simple)
     if key in _answers:
         return _answers[key]
-    context = _shared.context() if shared else z3.Context()
-    solver = _solver(question.text, limit, seed, simple, context)
+    solver = _solver(question.text, limit, seed, simple)
     said = str(solver.check())
-    done = int(solver.statistics().get_key_value("rlimit count"))
-    work = _shared.counted(done) if shared else done
-    if said != "sat" or shared:
+    work = int(solver.statistics().get_key_value("rlimit count"))
+    if said != "sat":
         return _answers.setdefault(key, Answer(said, {}, work))
     model = solver.model()
     found = {constant.name(): model[constant] for constant in model if not constant.arity()}
@@ -64,49 +62,73 @@ def ask(
     return Answer(said, {name: value for name, value in values.items() if value is not None}, work)
 
 
+def glance(formulas: Sequence[Bool | ForAll], limit: int) -> Answer:
+    """Whether formulas can hold together, if that is soon seen; without values."""
+    return _session.answer(Question(formulas).text, limit)
+
+
 def settle(formulas: Sequence[Bool]) -> Answer:
-    """Whether formulas that should have no model have none: by the simple solver, if that is soon."""
-    soon = ask(formulas, SOON, SEED, simple=True, shared=True)
-    return soon if soon.said != "unknown" else ask(formulas, RESOURCE_LIMIT, SEED, shared=True)
+    """Whether formulas can hold together; without values, if that is soon seen."""
+    soon = glance(formulas, SOON)
+    return soon if soon.said != "unknown" else ask(formulas, RESOURCE_LIMIT, SEED)
 
 
 def reading(text: str) -> str:
     """The answer to a text as readers have it."""
-    return str(_solver(text, RESOURCE_LIMIT, SEED, False, z3.Context()).check())
+    return str(_solver(text, RESOURCE_LIMIT, SEED, False).check())
 
 
 def start() -> None:
     """A claim starts: what was asked before is forgotten, so that nothing depends on it."""
     _answers.clear()
-    _shared.texts = 0
+    _session.start()
 
 
-class _Shared:
-    """The context of a claim's texts, a new one for every so many."""
+class _Session:
+    """One solver for the texts of a claim, a new one for every so many. It is told to forget each."""
 
     most = 100
 
     def __init__(self) -> None:
-        self.texts = self.work = 0
+        self.start()
 
-    def context(self) -> Any:
-        if self.texts % self.most == 0:
-            self.made, self.work = z3.Context(), 0
-        self.texts += 1
-        return self.made
+    def start(self) -> None:
+        self._answers: dict[tuple[str, int], Answer] = {}
+        self._context: Any = None
+        self._texts = self._work = 0
 
-    def counted(self, done: int) -> int:
-        """What the last answer took, of all that the context counted."""
-        work, self.work = done - self.work, done
-        return work
+    def answer(self, text: str, limit: int) -> Answer:
+        """The answer to a text within a limit. Raises z3.Z3Exception or ValueError if there is none."""
+        key = text, limit
+        if key not in self._answers:
+            if self._context is None or self._texts == self.most:
+                self._context, self._texts, self._work = z3.Context(), 0, 0
+            self._texts += 1
+            said, work = self._read(
+                f"(push)(set-option :rlimit {limit})\n{text}(get-info :rlimit)(pop)"
+            )
+            self._answers[key] = Answer(said, {}, work - self._work)
+            self._work = work
+        return self._answers[key]
+
+    def _read(self, commands: str) -> tuple[str, int]:
+        """What is said to commands, and how much work the solver has counted."""
+        context, self._context = self._context, None  # a solver that complains is not used again
+        with _uninterrupted():
+            said = z3.Z3_eval_smtlib2_string(context.ref(), commands)
+        answered = ANSWERED.fullmatch(said)
+        if answered is None:
+            raise ValueError(f"no answer: {said!r}")
+        self._context = context
+        return answered[1], int(answered[2])
 
 
-_shared = _Shared()
+_session = _Session()
 
 
-def _solver(text: str, limit: int, seed: int, simple: bool, context: Any) -> Any:
+def _solver(text: str, limit: int, seed: int, simple: bool) -> Any:
     """A new solver that has read a text."""
-    solver = (z3.SimpleSolver if simple else z3.Solver)(ctx=context)
+    solver = (z3.SimpleSolver if simple else z3.Solver)(ctx=z3.Context())
     # an interrupt is the caller's: it must not look like an answer
     solver.set(rlimit=limit, random_seed=seed, ctrl_c=False)
     with _uninterrupted():

@@ -22,7 +22,7 @@ from proofs.premises import (
 )
 from proofs.registry import NOT_PROVED
 from proofs.trusted.kernel import Obligation, Theorem
-from proofs.trusted.oracle import SEED, ask, reading
+from proofs.trusted.oracle import ask, glance, reading, settle
 from proofs.trusted.parts import below
 from proofs.trusted.smtlib import ForAll
 from proofs.trusted.terms import And, Bool, Const, Implies, Not, Term
@@ -42,9 +42,9 @@ def answer(text: str) -> str:
 def together(formulas: Sequence[Bool]) -> str:
     """Whether formulas can hold together. Products are easy where all variables are one, or zero."""
     tried = ([*formulas, *said] for v in (1, 0) if (said := all_are(v, formulas)))
-    if any(ask(each, shared=True).said == "sat" for each in tried):
+    if any(settle(each).said == "sat" for each in tried):
         return "sat"
-    return ask(formulas, shared=True).said if formulas else "sat"
+    return settle(formulas).said if formulas else "sat"
 
 
 def opened(obligation: Obligation) -> Obligation:
@@ -254,7 +254,7 @@ def implied(theorem: Theorem) -> list[str]:
 
 
 def _contradict(formulas: Sequence[Bool | ForAll]) -> bool:
-    return ask(formulas, GLANCE, SEED).said == "unsat"
+    return glance(formulas, GLANCE).said == "unsat"
 
 
 def parts_of(formula: Bool) -> list[Bool]:

@@ -158,7 +158,8 @@ def test_the_name_of_a_failed_theorem_stays_free(k, x):
 
 
 def test_an_unknown_answer_is_no_proof(k, x, monkeypatch):
-    monkeypatch.setattr(oracle, "ask", lambda *_, **_options: Answer("unknown", {}, 0))
+    for question in ("ask", "glance"):
+        monkeypatch.setattr(oracle, question, lambda *_, **_options: Answer("unknown", {}, 0))
     with pytest.raises(KernelError, match="unknown"):
         k.prove("no", x == x)
     with pytest.raises(KernelError, match="unknown"):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofs.trusted import oracle
-from proofs.trusted.oracle import ask
+from proofs.trusted.oracle import ask, settle
 from proofs.trusted.parts import substitute
 from proofs.trusted.smtlib import ForAll, Question
 from proofs.trusted.terms import (
@@ -135,12 +135,50 @@ def test_an_interrupt_waits_until_the_reader_is_done(monkeypatch):
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
-def test_enumerations_of_texts_that_share_a_context_are_told_apart():
+def test_an_interrupt_waits_until_a_text_is_answered_that_is_read_after_others(monkeypatch):
+    masked, evaluated = [], z3.Z3_eval_smtlib2_string
+
+    def evaluate(*given):
+        masked.append(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+        return evaluated(*given)
+
+    monkeypatch.setattr(z3, "Z3_eval_smtlib2_string", evaluate)
+    settle([Int("never_asked_before") == 77_078])
+    assert masked == [True]
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+def test_what_one_text_says_is_forgotten_when_the_next_is_read():
+    """The same name of another sort, with other values; what held holds no longer."""
+    oracle.start()
+    x, y = Int("x"), Real("x")
+    said = [settle(asked).said for asked in ([x > 4], [x < 3], [y < 1, y > 0], [x < 1, x > 0])]
+    assert said == ["sat", "sat", "sat", "unsat"]
+
+
+def test_after_a_text_that_cannot_be_read_a_new_solver_answers():
+    oracle.start()
+    for wrong in ("(assert nothing)\n(check-sat)\n", "(check-sat)\n(check-sat)\n"):
+        with pytest.raises((z3.Z3Exception, ValueError)):
+            oracle._session.answer(wrong, oracle.SOON)
+    assert settle([Int("x") > 4]).said == "sat"
+
+
+def test_a_solver_forgets_all_after_some_texts_and_answers_alike():
+    oracle.start()
+    for number in range(2 * oracle._session.most + 3):
+        x = Int("x")
+        assert settle([x > number, x < number + 1 + number % 2]).said == (
+            "sat" if number % 2 else "unsat"
+        )
+
+
+def test_enumerations_of_texts_that_one_solver_reads_are_told_apart():
     def has_the_first_two(names):
         sort, values = EnumSort("Of" + names, [*names])
         x = Const("x", sort)
         asked = [Not(Or(x == values[0], x == values[1]))]
-        return ask(asked, shared=True).said
+        return settle(asked).said
 
     oracle.start()
     assert [has_the_first_two(names) for names in ("AB", "CDE", "FG", "HIJ")] == [
@@ -157,8 +195,8 @@ def test_what_is_asked_alike_of_other_symbols_is_answered_with_their_names():
         assert ask([Int(name) == 3]).values == {name: IntVal(3)}
 
 
-def test_an_answer_in_a_shared_context_leaves_the_values_of_the_same_question_to_be_asked():
+def test_an_answer_that_is_soon_there_leaves_the_values_of_the_same_question_to_be_asked():
     said = [Int("asked_twice") == 4]
     oracle.start()
-    assert ask(said, shared=True).values == {}
+    assert settle(said).values == {}
     assert ask(said).values == {"asked_twice": IntVal(4)}
