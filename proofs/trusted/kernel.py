@@ -12,9 +12,9 @@ Free constants are its variables; function symbols stand for any function. Rules
     axiom       an assumption of `spec/assumptions.py`, likewise
     refute      a counterexample: an explicit model, evaluated again outside the solver
 
-Each obligation is written as standalone SMT-LIB text, and the solver decides that text alone, bounded by
-a resource count with a fixed seed. `unknown` is a failure. No object of the solver is here: terms are
-values of `terms`, and only a text goes to it.
+Each obligation is written as standalone SMT-LIB text, and the solver decides that text alone, bounded
+by a resource count with a fixed seed. `unknown` is a failure. No object of the solver is here: terms
+are values of `terms`, and only a text goes to it.
 """
 
 from __future__ import annotations
