@@ -6,9 +6,10 @@ if the goal is itself an implication, what it is said to follow from, its premis
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 from proofs.premises import (
     all_are,
@@ -23,10 +24,10 @@ from proofs.premises import (
 from proofs.registry import NOT_PROVED
 from proofs.trusted.kernel import Obligation, Theorem
 from proofs.trusted.oracle import ask, glance, reading, settle
-from proofs.trusted.parts import below
+from proofs.trusted.parts import below, substitute
 from proofs.trusted.smtlib import ForAll
-from proofs.trusted.terms import And, Bool, Const, Implies, Not, Term
-from proofs.trusted.theorem import implies
+from proofs.trusted.terms import And, Bool, Const, Implies, IntVal, Not, Term
+from proofs.trusted.theorem import implies, read
 from psem_model.audit.formulas import source
 from psem_model.audit.smtlib import text
 
@@ -158,14 +159,20 @@ def _stated_without(theorem: Theorem, fact: Fact) -> Iterator[Obligation]:
         del kept[fact.kind][fact.number]
         return kept["given"], Implies(And(*said), follows) if said else follows
 
+    made, symbols = read(theorem).step.given, read(theorem).kernel._symbols
+
+    def at(terms: Mapping[str, Any], formula: Bool) -> Bool:
+        pairs = [(symbols[n](), IntVal(t) if type(t) is int else t) for n, t in terms.items()]
+        return substitute(formula, *pairs)
+
     count = len(theorem.given) - 1
     of_base = len(base.facts) - count
     of_step = len(theorem.parts) - of_base + 1  # with the index being natural
-    last = len(step.facts) - count
     given, goal = left(base.facts[of_base:], base.goal)
     yield replace(base, facts=(*base.facts[:of_base], *given), goal=goal)
-    hypotheses = [implies(*left(*_under(said, count))) for said in step.facts[of_step:last]]
-    given, goal = left(step.facts[last:], step.goal)
+    claim = implies(*left(made["given"], made["goal"]))
+    hypotheses = [at(terms, claim) for terms in made["at"]]
+    given, goal = left(step.facts[len(step.facts) - count :], step.goal)
     yield replace(step, facts=(*step.facts[:of_step], *hypotheses, *given), goal=goal)
 
 
@@ -173,14 +180,6 @@ def brief(formula: Bool, length: int = 100) -> str:
     """A formula in one line."""
     text = " ".join(str(formula).split())
     return text if len(text) <= length else f"{text[:length]}..."
-
-
-def _under(said: Bool, count: int) -> tuple[list[Bool], Bool]:
-    """An induction hypothesis: its `count` conditions, and what it says under them."""
-    if not count:
-        return [], said
-    conditions, goal = said.args
-    return (list(conditions.args) if conditions.op == "and" else [conditions]), goal
 
 
 def witness(facts: Sequence[Bool]) -> str | None:

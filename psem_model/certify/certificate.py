@@ -6,6 +6,7 @@ import hashlib
 import json
 import lzma
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -29,26 +30,32 @@ def kept() -> Path:
     return BUILD / "proofs" / f"{VERSION}-cvc5-{version('cvc5')}"
 
 
-def made_of_these(path: Path) -> bool:
-    """Whether a certificate is there that was made of these sources, and is complete."""
-    try:
-        return _note(path).read_bytes() == _made_of(path).encode()
-    except OSError:
-        return False
+@dataclass(frozen=True)
+class Note:
+    """A note beside a certificate: what was done to these bytes, and by which sources."""
+
+    suffix: str
+    folders: tuple[str, ...]
+
+    def of(self, path: Path) -> str:
+        """The name of a file, which says of which claims it is, and the hashes of sources and file."""
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        return f"{path.name} {remembered.key(self.folders)} {digest}"
+
+    def beside(self, path: Path) -> Path:
+        """Where it is."""
+        return path.with_suffix(self.suffix)
+
+    def holds(self, path: Path) -> bool:
+        """Whether it is there, and of the file and the sources as they are."""
+        try:
+            return self.beside(path).read_bytes() == self.of(path).encode()
+        except OSError:
+            return False
 
 
-def note(path: Path) -> None:
-    """Note of which claims a certificate is, and what it was made of."""
-    write_atomically(_note(path), _made_of(path))
-
-
-def _note(path: Path) -> Path:
-    return path.with_suffix(".made")
-
-
-def _made_of(path: Path) -> str:
-    """The name of a file, which says of which claims it is, and the hashes of sources and file."""
-    return f"{path.name} {remembered.key(SOURCES)} {hashlib.sha256(path.read_bytes()).hexdigest()}"
+MADE = Note(".made", SOURCES)  # that it is complete
+CHECKED = Note(".checked", ("psem_check",))
 
 
 def certificate(results: Sequence[Result], tell: Tell = lambda done, of: None) -> dict[str, Any]:

@@ -8,9 +8,10 @@ import pytest
 
 from proofs.registry import Claim, prove, select
 from proofs.trusted.kernel import Kernel
-from proofs.trusted.terms import And, Implies, IntSort, IntVal
+from proofs.trusted.terms import TRUE, And, Implies, IntSort, IntVal
 from psem_model.audit.audit import execute, facts_of, judged, refutations
 from psem_model.audit.cvc5_solver import Answer, digest_of
+from psem_model.audit.questions import unused
 from psem_model.audit.refutations import REGISTERED
 from psem_model.audit.run import entry
 from tests.support.solvers import EASY
@@ -105,6 +106,28 @@ def test_premises_of_a_goal_that_nothing_needs_are_found(function):
         with_an_idle_premise_by_induction: {"counts_step premise[0]: y >= 7"},
     }
     assert said == expected[function]
+
+
+@pytest.mark.parametrize("index", [0, 1, 2])
+def test_each_condition_of_an_induction_that_nothing_needs_is_found(index):
+    """Also one that says nothing, and one that says several things."""
+    k = Kernel("idle")
+    i, y = k.integers("i y")
+    _, start, following = k.recursion("count", [], i, IntVal(0), lambda before: before() + 1)
+    given = [TRUE, y >= 7, And(y >= 1, y < 9)]
+    claim = k._symbols["count"](i) == i
+    theorem = k.induct("counts", i, claim, given[: index + 1], base=[start], step=[following])
+    said = [f"counts_step given[{n}]: {condition}" for n, condition in enumerate(given[: index + 1])]
+    assert list(unused(theorem)) == said
+
+
+def test_a_condition_that_an_induction_needs_is_not_found():
+    k = Kernel("needed")
+    i, y = k.integers("i y")
+    _, start, following = k.recursion("count", [i], y, IntVal(0), lambda before: before(i) + i)
+    claim = k._symbols["count"](i, y) >= 0
+    given = [And(i >= 0, i < 9)]
+    assert list(unused(k.induct("counts", y, claim, given, base=[start], step=[following]))) == []
 
 
 def test_premises_of_a_goal_that_are_needed_are_facts():

@@ -78,35 +78,79 @@ def test_a_kept_proof_that_is_forged_is_rejected_by_the_checker(folder):
     assert len(found.open) == found.obligations
 
 
-def test_a_certificate_is_made_again_if_it_is_damaged_or_of_other_sources(folder, monkeypatch, capsys):
+@pytest.fixture
+def certify(folder, monkeypatch, capfd):
+    """certify() -> whether the certificate of a claim was made, and whether it was checked."""
     monkeypatch.setattr(command, "BUILD", folder)
-    path = folder / "certificate-S1.json.xz"
+    monkeypatch.delenv("PSEM_NO_CACHE")
 
-    def made():
+    def run():
         assert command.main(["S1"]) == 0
-        return "nothing is proved again" not in capsys.readouterr().out
+        said = capfd.readouterr().out
+        assert ("S1 proved: checked" in said) != ("was checked by the same psem_check" in said)
+        return "nothing is proved again" not in said, "S1 proved: checked" in said
 
-    assert made()
+    return run
+
+
+def test_a_certificate_is_made_again_if_it_is_damaged_or_of_other_sources(folder, monkeypatch, certify):
+    path = folder / "certificate-S1.json.xz"
+    assert certify() == (True, True)
     whole = path.read_bytes()
-    assert not made()
+    assert certify() == (False, False)
     path.write_bytes(whole[:-1])
-    assert made()
+    assert certify() == (True, False)  # these bytes were checked
     assert path.read_bytes() == whole
     (folder / "certificate-S1.json.made").write_bytes(b"\xff")
-    assert made()
+    assert certify() == (True, False)
     monkeypatch.setattr(remembered, "key", lambda folders: "others")
-    assert made()
-    assert not made()
+    assert certify() == (True, True)
+    assert certify() == (False, False)
+    monkeypatch.setenv("PSEM_NO_CACHE", "1")
+    assert certify() == (True, True)
+
+
+def test_it_is_checked_again_if_another_checker_checked_it_or_the_note_is_damaged(
+    folder, monkeypatch, certify
+):
+    note = folder / "certificate-S1.json.checked"
+    assert certify() == (True, True)
+    for damaged in (
+        b"",
+        b"\xff",
+        note.read_bytes()[:-1],
+        (folder / "certificate-S1.json.made").read_bytes(),
+    ):
+        note.write_bytes(damaged)
+        assert certify() == (False, True)
+    of = {certificates.MADE.folders: remembered.key(certificates.MADE.folders)}
+    monkeypatch.setattr(remembered, "key", lambda folders: of.get(folders, "another checker"))
+    assert certify() == (False, True)
+    assert certify() == (False, False)
+
+
+def test_what_is_not_checked_is_not_noted_and_is_looked_at_every_time(folder, monkeypatch, capfd):
+    monkeypatch.setattr(command, "BUILD", folder)
+    monkeypatch.delenv("PSEM_NO_CACHE")
+    path = folder / "certificate-S1.json.xz"
+    document = certificates.certificate(results("S1"))
+    document["proofs"] = {}
+    path.write_bytes(certificates.compressed(document, lambda done, of: None))
+    certificates.MADE.beside(path).write_text(certificates.MADE.of(path))  # forged
+    for _ in range(2):
+        assert command.main(["S1"]) == 1
+        assert "checked but for 5 obligations" in capfd.readouterr().out
 
 
 def test_a_certificate_of_some_claims_is_not_that_of_others(folder):
     one, all_ = (folder / f"certificate{ids}.json.xz" for ids in ("-S1", ""))
     one.write_bytes(b"")
-    certificates.note(one)
-    assert certificates.made_of_these(one)
+    note = certificates.MADE
+    note.beside(one).write_text(note.of(one))
+    assert note.holds(one)
     for suffix in (".xz", ".made"):
         one.with_suffix(suffix).rename(all_.with_suffix(suffix))
-    assert not certificates.made_of_these(all_)
+    assert not note.holds(all_)
 
 
 def test_what_is_possible_has_no_proof_and_the_reasons_are_told():
