@@ -9,6 +9,7 @@ import re
 import sys
 import time
 import tomllib
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -244,10 +245,21 @@ def prove(claim: Claim, proof: Proof | None = None) -> Result:
         verdict = "proved" if theorems[0].counterexample is None else "refuted"
     except Exception as error:  # a proof that breaks down is no proof
         known = isinstance(error, KernelError)
-        failure = str(error) if known else f"{type(error).__name__}: {error}"
+        failure = str(error) if known else f"{claim.id} could not be stated: {_broken(error)}"
         verdict = "failed"
     seconds = time.perf_counter() - start
     return Result(claim, verdict, theorems, tuple(kernel.theorems), seconds, failure)
+
+
+def _broken(error: Exception) -> str:
+    """An exception, and the last line of spec/ or proofs/ that raised it."""
+    at = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_ours(frame.filename)]
+    line = f", at {Path(at[-1].filename).relative_to(ROOT)}:{at[-1].lineno}" if at else ""
+    return f"{type(error).__name__}: {error}{line}"
+
+
+def _is_ours(file: str) -> bool:
+    return any(Path(file).is_relative_to(ROOT / folder) for folder in ("spec", "proofs"))
 
 
 def _require_proved(kernel: Kernel, theorems: Sequence[Theorem]) -> None:

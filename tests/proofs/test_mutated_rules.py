@@ -61,6 +61,8 @@ def test_a_change_is_of_one_line():
         ("LayoutError: w is sharded", ""),
         ("KeyError: (<Layout.SHARDED: 'S'>, 1)", ""),
         ("KeyError: 'w'", "KeyError"),
+        ("S1 could not be stated: KeyError: 'w', at spec/devices/mesh.py:9", "KeyError"),
+        ("S1 could not be stated: LayoutError: w is sharded, at spec/devices/layouts.py:9", ""),
         ("total_of_slices: not proved, sat", ""),
         ("", ""),
     ],

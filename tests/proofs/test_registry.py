@@ -1,5 +1,6 @@
 """The registry: short rows, one function for each claim, and a page that says what the rows say."""
 
+import os
 import re
 from collections import Counter
 from itertools import groupby
@@ -112,6 +113,15 @@ def test_a_function_of_two_claims_proves_only_the_one_that_its_docstring_names(p
     results = [registry.prove(each) for each in select(["M5", "M6"])]
     assert [result.verdict for result in results] == ["proved", "failed"]
     assert results[1].failure.endswith('is marked @claim("M6") and names M5')
+
+
+def test_a_claim_that_breaks_down_is_one_line_and_the_next_is_proved(psem, monkeypatch):
+    monkeypatch.setattr("proofs.devices.sharding.shard_contains", lambda *_: os.environ["NO_SUCH"])
+    code, out, err = psem("prove", "S1", "M6", "--no-cache")
+    assert (code, err) == (1, "")
+    assert "S1 could not be stated: KeyError: 'NO_SUCH', at " in " ".join(out.split())
+    assert "\nM6  proved" in out
+    assert "NOT as expected: S1\n" in out
 
 
 @pytest.mark.parametrize("command", ["prove", "explain"])

@@ -8,7 +8,15 @@ from pathlib import Path
 
 from proofs.registry import ROOT
 from proofs.specification import READING
-from tests.support.mutated_rules.run import CLAIM, CRASH, NOTHING, PENDING, TEST, Result
+from tests.support.mutated_rules.run import (
+    CLAIM,
+    CRASH,
+    NOT_STATED,
+    NOTHING,
+    PENDING,
+    TEST,
+    Result,
+)
 
 LOG = Path(__file__).with_name("log.json")
 EXPLAINED = Path(__file__).with_name("explained.toml")
@@ -18,6 +26,7 @@ UNTRIED = "untried"
 EQUIVALENT = "equivalent"  # nothing noticed it, and a reader has said why nothing can
 KINDS = {
     CLAIM: "a claim",
+    NOT_STATED: "a claim could not be stated",
     TEST: "a test",
     CRASH: "a crash only",
     EQUIVALENT: "explained",
@@ -37,9 +46,10 @@ runs, between which T3, tests and lists of tests were added to: a claim or a tes
 is said to be noticed by another, or by a crash only.
 
 For each, the claims that use the changed line are proved in a copy, those of its room first, until one
-**notices**: its verdict is not the expected one, or the kernel or a rule refuses. Any other exception
-is a crash, which tells that a program broke and not what is wrong: it does not count. What no claim
-notices meets quick tests: those of its own file, those of the room (`BY_ROOM` in
+**notices**: its verdict is not the expected one, or the kernel or a rule refuses. By other exceptions
+a claim **could not be stated**: it is not proved, and `psem prove` says so in one line, with what was
+raised, and where. That tells that a program broke and not what is wrong, and is counted apart.
+What no claim notices meets quick tests: those of its own file, those of the room (`BY_ROOM` in
 `tests/support/mutated_rules/run.py`), the simulator's; at last, where what is meant is settled, a
 short run of the cross-check. What none of them notices is explained by a reader, in `explained.toml`
 beside it, or stands here as not explained.
@@ -49,7 +59,7 @@ beside it, or stands here as not explained.
 {rows}
 
 Where what is meant is settled ({meaning}), a claim should notice. There {by_claim} of {of_meaning} are
-noticed by a claim, {by_test} by a test only.
+noticed by a claim, {by_test} by a test only; by {not_stated} a claim could not be stated.
 """
 UNFINISHED = "{} rules have not been, and are marked"
 
@@ -82,9 +92,14 @@ class Entry:
     @property
     def noticed(self):
         """By what, in words."""
-        crash = f"crash only: {self.who}"
-        said = {CLAIM: claim_link(self.who), TEST: f"`{self.who}`", CRASH: self.why or crash}
-        return said.get(self.by) or self.why or f"**{KINDS[self.by]}**"
+        id, _, kind = self.who.rpartition(": ")
+        said = {
+            CLAIM: claim_link(self.who),
+            NOT_STATED: f"{claim_link(id)} could not be stated: {kind}",
+            TEST: f"`{self.who}`",
+            CRASH: f"crash only: {self.who}",
+        }
+        return self.why or said.get(self.by) or f"**{KINDS[self.by]}**"
 
 
 def claim_link(id):
@@ -149,6 +164,7 @@ def page():
         rows="\n".join([*rows, f"| all | {counts(every)} |"]),
         meaning=", ".join(OF_MEANING),
         by_claim=sum(e.kind == CLAIM for e in meaning),
+        not_stated=sum(e.kind == NOT_STATED for e in meaning),
         by_test=sum(e.kind == TEST for e in meaning),
         of_meaning=len(meaning),
     )

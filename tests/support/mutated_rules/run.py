@@ -14,7 +14,7 @@ from tests.support.broken import copied
 from tests.support.mutated_rules.places import path_of
 from tests.support.mutated_rules.trial import crashed
 
-CLAIM, TEST, CRASH, NOTHING = "claim", "test", "crash", "nothing"
+CLAIM, NOT_STATED, TEST, CRASH, NOTHING = "claim", "not stated", "test", "crash", "nothing"
 PENDING = "no claim"  # has noticed it, and tests are to be run
 COPY = ("tests", "conformance", "examples", "docs", "psem_check")
 FILES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "pyproject.toml", "Makefile")
@@ -84,7 +84,7 @@ FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?)(?:\[.*?\])?(?: - (.*))?$", re.MUL
 
 @dataclass(frozen=True)
 class Result:
-    """What noticed a mutant: `by` a claim or a test, `who`; a crash, of which kind; or nothing did."""
+    """What noticed a mutant: `by` a claim or a test, `who`; of what crashed, by which exception."""
 
     by: str
     who: str = ""
@@ -133,12 +133,14 @@ def by_claims(folder, ids):
     except (ValueError, IndexError):
         last = (done.stderr.strip().splitlines() or ["no answer"])[-1]
         return Result(CRASH, last.partition(":")[0])
-    return Result(CLAIM, who) if who else Result(PENDING, kind)
+    if kind:
+        return Result(NOT_STATED, f"{who}: {kind}")
+    return Result(CLAIM, who) if who else Result(PENDING)
 
 
-def by_tests(folder, files, before):
-    """Which test notices what is changed in a copy; `before`: how claims crashed, if any did."""
-    crash = before
+def by_tests(folder, files):
+    """Which test notices what is changed in a copy."""
+    crash = ""
     for file in files:
         result = by_file(folder, file)
         if result.by == TEST:
@@ -174,9 +176,9 @@ def by_crosscheck(folder):
     return Result(CRASH, kind) if kind else Result(NOTHING)
 
 
-def by_tests_and_crosscheck(folder, place, before):
+def by_tests_and_crosscheck(folder, place):
     """What notices a change that no claim notices: a test, or the simulator."""
-    found = by_tests(folder, tests_of(place), before)
+    found = by_tests(folder, tests_of(place))
     if found.by == TEST or place.room not in CROSSCHECKED:
         return found
     beside = by_crosscheck(folder)

@@ -3,7 +3,8 @@
 It is run in a copy of the project that has the change.
 
 A claim notices by a verdict that is not the expected one, or by a refusal of the kernel or of a rule of
-the specification. Any other exception is a crash: it says that the program broke, not what is wrong.
+the specification. By any other exception it could not be stated: that the program broke, not what is
+wrong.
 """
 
 import json
@@ -17,7 +18,7 @@ REFUSALS = (
     *("LayoutError", "MisfitError", "OverlapError", "HoldError", "OverAllError"),
     *("NotCovered", "UserError"),
 )
-KIND = re.compile(r"(\w+): ")  # of an exception, as a failure begins
+KIND = re.compile(r"(?:\w+ could not be stated: )?(\w+): ")  # of an exception, as a failure begins
 NO_COLLECTIVE = f"KeyError: (<{Layout.__name__}"  # a pair of layouts is the key of a collective
 
 
@@ -26,28 +27,26 @@ def crashed(failure):
     kind = KIND.match(failure)
     if not kind or not re.search(r"(Error|Exception|Covered|Decided|Iteration)$", kind[1]):
         return ""
-    return "" if kind[1] in REFUSALS or failure.startswith(NO_COLLECTIVE) else kind[1]
+    return "" if kind[1] in REFUSALS or NO_COLLECTIVE in failure else kind[1]
 
 
 def noticed(ids):
-    """(claim, "") for the one that notices, or ("", the kind of the first crash)."""
-    first = ""
+    """(claim, "") for the one that notices, or (what first could not be stated, by which exception)."""
+    first = "", ""
     for broken in broken_modules():
-        failure = broken.partition("cannot be imported: ")[2]
-        first = first or crashed(failure)
+        module, _, failure = broken.partition(" cannot be imported: ")
         if not crashed(failure):
-            return broken.partition(" ")[0], ""
-    if first:
-        return "", first
-    for id in ids:
+            return module, ""
+        first = first if any(first) else (module, crashed(failure))
+    for id in () if any(first) else ids:
         (claim,) = select([id])
         result = prove(claim)
         if not result.as_expected:
             kind = crashed(result.failure)
             if not kind:
                 return id, ""
-            first = first or kind
-    return "", first
+            first = first if any(first) else (id, kind)
+    return first
 
 
 if __name__ == "__main__":
