@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache
+from itertools import product
 from typing import Any
 
 from proofs.checking.further_schedules import Further, further_schedules, values_for_slices
@@ -20,12 +21,13 @@ from spec.checking.everywhere import Found, everywhere
 from spec.checking.forms import Forms
 from spec.checking.symbols import Symbol
 from spec.checking.verdict import check
-from spec.devices.mesh import Axes, group_size
+from spec.devices.mesh import Axes, group_size, shard_contains
 from spec.devices.operators import OTHER, SUM, NormalForm, Operator, PerDevice, Source, reads
 from spec.language.schedule import MICRO_STEPS, Schedule
 from spec.meaning.match import Copies, first_difference
-from spec.meaning.reference import first_divergence, primes, run
+from spec.meaning.reference import Reference, first_divergence, primes, run
 from spec.models.states import MIXED_ADAM
+from spec.numbers.arithmetic import ceil_div
 from spec.plans.placement import BATCH
 
 DATA = cache(primes)  # of every run
@@ -49,6 +51,7 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
     for each in (*listed, *further_schedules()):
         _said_of_every_size(each)
     sizes_are_found(k)
+    _own_their_chunks(k)
     for schedule, fit in values_for_slices():
         if check(schedule, {BATCH: 2}).rule != ("" if fit else "room"):
             raise KernelError(f"{k.claim}: values where there is room for slices, which fit: {fit}")
@@ -59,6 +62,17 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
         *(_diverges(k.part(f"broken{i}"), w) for i, w in enumerate(broken_schedules())),
         *(_matches(k.part(f"accepted{i}"), a) for i, a in enumerate(accepted_schedules())),
     )
+
+
+def _own_their_chunks(k: Kernel) -> None:
+    """Raise KernelError unless in runs devices own the elements of their chunks (claim S1)."""
+    for elements, devices in product(range(1, 7), repeat=2):
+        nothing_runs = Schedule((BATCH,), (), (), ())
+        of_a_run = Reference(nothing_runs, {BATCH: devices}, 1, elements, primes, True, True)
+        chunk = ceil_div(elements, devices)
+        for element, (owner,) in of_a_run.owner.items():
+            if not all(shard_contains(owner, element, chunk)):
+                raise KernelError(f"{k.claim}: {element} of {elements} is device {owner}'s")
 
 
 def _probed(k: Kernel, operator: Operator) -> Theorem:

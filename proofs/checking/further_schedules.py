@@ -253,6 +253,14 @@ def _of_placements() -> Iterator[tuple[str, Schedule]]:
         yield f"hsdp_{axis}_first", derive(replace(hsdp, first=(axis,)))
         yield f"hsdp_{axis}_again", derive(replace(hsdp, again=(axis,), uses=2))
     yield "parameters_on_the_host", derive(on_batch("O", "S", "S", "S"))
+    dp = meant(derive(STRATEGIES["dp"]), tied=True)
+    forward, backward = dp.micro_step
+    add = operation(Kind.ACCUMULATE, Buffer.TIED, GRADIENTS)
+    late = (forward, add, backward)
+    yield (
+        "tied_gradients_one_micro_step_later",
+        replace(dp, micro_step=late, finish=(add, *dp.finish, _reset(Buffer.TIED))),
+    )
 
 
 def _of_statistics() -> Iterator[tuple[str, Schedule]]:

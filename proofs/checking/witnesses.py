@@ -158,12 +158,20 @@ def _of_places() -> tuple[Broken, ...]:
     on_host = zero3.with_rest(State.PARAMETERS, replace(slices, host=True))
     unread = derive(on_batch("M", "R", "R", "S")).with_rest(State.PARAMETERS, Rest())
     away = operation(Kind.OFFLOAD, parameters)
+    of_no_weights = replace(
+        offload,
+        finish=tuple(
+            replace(op, source=op.target) if op.kind is Kind.FETCH else op for op in offload.finish
+        ),
+    )
     shifted = replace(keep, within=everyone, shift=1)
     return (
         Broken("a_slices_room_keeps_the_whole", "fresh", around(in_place, first=(gather, keep))),
         Broken("a_slices_room_keeps_anothers", "fresh", around(in_place, first=(gather, shifted))),
         Broken("a_collective_reads_the_host", "fresh", around(on_host, last=(cast, store))),
         Broken("an_update_crosses_the_host_link", "agreed", without(offload, Kind.FETCH)),
+        Broken("weights_are_fetched_from_where_none_are", "agreed", of_no_weights),
+        Broken("what_is_not_known_is_read_twice", "whole", _of_two_reads()),
         Broken("a_copy_is_on_the_other_side", "agreed", around(unread, last=(away,))),
     )
 
@@ -220,6 +228,14 @@ def _of_an_old_view() -> Schedule:
     reads = tuple(replace(op, source=view) for op in dp.micro_step)
     keep = operation(Kind.KEEP, Buffer.PARAMETERS, view, span=Span.WHOLE)
     return replace(around(dp, before=(keep,)), micro_step=reads, start=(view,))
+
+
+def _of_two_reads() -> Schedule:
+    """Data parallelism that adds what is not known, and takes off what it reads there once more."""
+    fresh = Buffer.FRESH
+    add = operation(Kind.ACCUMULATE, fresh, Buffer.GRADIENTS)
+    off = operation(Kind.SCALE, fresh, by=Monomial(Fraction(-1)))
+    return around(derive(STRATEGIES["dp"]), first=(operation(Kind.RELEASE, fresh), add, off, add))
 
 
 def _of_other_activations() -> Schedule:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+from dataclasses import replace
 from itertools import product
 
 from proofs.claim import claim
@@ -15,11 +17,12 @@ from spec.costs.model_costs import elements, fullest_moment, waiting_bytes
 from spec.derivation.distribute import EVERYTHING, NOTHING, PAIRS, distribute
 from spec.derivation.two_parts import in_two_parts
 from spec.language.programs import Program
-from spec.models.parts import layer
+from spec.models.parts import head, layer
+from spec.models.profiles import TEXTBOOK, realised
 from spec.models.values import Value
 from spec.plans.model_strategies import MODEL_AXES
 
-SAMPLES, POSITIONS, DEVICES = 2, 8, 2
+SAMPLES, POSITIONS, DEVICES, WIDTH = 2, 8, 2, 2
 MESHES = ((), ("tp+sp",), ("cp",), ("cp", "tp+sp"))
 
 
@@ -55,6 +58,7 @@ def layers_hold_these_values_for_gradients_that_wait(k: Kernel) -> tuple[Theorem
         check_program(in_two_parts(gpt.program(axis)))
     for model, names, again in product((GPT, LLAMA), MESHES, (NOTHING, PAIRS, EVERYTHING)):
         _require_lives(k, distribute(layer(model), tuple(MODEL_AXES[name] for name in names), again))
+    _require_overwritten(k)
     return tuple(found)
 
 
@@ -68,14 +72,28 @@ def _require_lives(k: Kernel, program: Program) -> None:
             _require_fullest(k, each, lives)
 
 
-def _require_fullest(k: Kernel, program: Program, lives: list[set[Value]]) -> None:
+def _require_overwritten(k: Kernel) -> None:
+    """The same of a head whose loss is a kernel that overwrites logits: their cotangents take no room.
+
+    A norm's result is read by a product, and not by the kernel: its cotangent has room of its own.
+    """
+    kernel = replace(TEXTBOOK, inside=frozenset({"raised"}))
+    names = frozenset({"logits", "final_norm"})
+    program = distribute(realised(head(LLAMA), replace(kernel, overwritten=names), WIDTH), ())
+    cotangents = {value for value in program.lies if value.name.startswith("d logits")}
+    _require_fullest(k, program, value_lives(program), cotangents)
+
+
+def _require_fullest(
+    k: Kernel, program: Program, lives: list[set[Value]], in_place: Set[Value] = frozenset()
+) -> None:
     """Raise KernelError unless the fullest moment is that of the most bytes of what lives.
 
     But for weights, their gradients, and what is kept for backward, or for its second part while that
-    runs: these are counted by themselves.
+    runs: these are counted by themselves; and for what is `in_place` of what is kept.
     """
     sizes, mesh = GPT.sizes(SAMPLES, POSITIONS), {axis.name: DEVICES for axis in program.axes}
-    apart = {*program.part.weights, *program.gradients.values(), *program.kept}
+    apart = {*program.part.weights, *program.gradients.values(), *program.kept, *in_place}
     first = len(program.forward) + len(program.backward) - program.waiting
     moments = [
         sum(

@@ -65,6 +65,7 @@ def damaged_rings(program: Program) -> Iterator[Program]:
             home = Way(axis.name, WHOLE, lies[axis.name], in_turns=True)
             yield _brought(program, value, [Way(axis.name, lies[axis.name], WHOLE), home])
     yield from _with_a_turn_kept(program)
+    yield from _with_squares(program)
 
 
 def with_other_gradients(program: Program) -> Iterator[Program]:
@@ -86,6 +87,16 @@ def with_other_functions(program: Program) -> Iterator[tuple[Line, Program]]:
         if isinstance(line, Operation) and line.does in (Does.APPLY, Does.NORMALISE):
             other = replace(line, function="another")
             yield other, _with_lines(program, {line: other})
+
+
+def _with_squares(program: Program) -> Iterator[Program]:
+    """With an operand twice in a product of two that have the same indices."""
+    for line in program.lines:
+        if isinstance(line, Operation) and line.does is Does.CONTRACT:
+            one, other = line.reads
+            if one.indices == other.indices:
+                for twice in (one, other):
+                    yield _with_lines(program, {line: replace(line, reads=(twice, twice))})
 
 
 def _with_lines(program: Program, others: dict[Line, Line]) -> Program:

@@ -72,7 +72,8 @@ def _schedules_are_alike(k: Kernel) -> None:
             factors = tuple(map(factor, names, AXES))
             orders = [*permutations(factors)]
             try:
-                alike = {_unordered(derive(Product(order).states)) for order in orders}
+                placed = [Product(order).states for order in orders]
+                alike = {(states.modes, _unordered(derive(states))) for states in placed}
             except HoldError:
                 continue
             bracketed = {_bracketed(order) == Product(order) for order in orders}

@@ -54,7 +54,7 @@ def elements_sent(op: Op, schedule: Schedule, sizes: Sizes) -> Number:
     else:
         return 0 * sizes.psi
     if op.kind in HOST_TRANSFERS:  # what there is, as far as there is room for it
-        if op.target in SCALARS or op.state is None:
+        if op.state is None:
             return whole
         slices = (*op.within, *schedule.slices(op.source), *schedule.slices(op.target))
         return sizes.at_rest(op.state, tuple(dict.fromkeys(slices)))

@@ -59,9 +59,7 @@ def elements_moved(move: Move, program: Program, indices: Indices, mesh: Mesh) -
 
 
 def messages(move: Move, program: Program, mesh: Mesh) -> Number:
-    """Messages that a device sends in a move, in all turns of the loops that it is in."""
-    if not move.is_sent:
-        return 0
+    """Messages that a device sends in a move that sends, in all turns of the loops that it is in."""
     n = group_size(mesh, program.over(move))
     found = (COLLECTIVES | RING)[move.collective].messages(n)
     for axis in program.axes:

@@ -80,7 +80,7 @@ class Reference:
         world = group_size(sizes, schedule.axes)
         self.owner: dict[int, Coordinate] = {}
         for j in range(elements):
-            self.owner[j] = self.devices[(j // ceil_div(elements, world)) % world]
+            self.owner[j] = self.devices[j // ceil_div(elements, world)]
 
     def unknown(self, _: str) -> Values:
         self.unknowns += 1
