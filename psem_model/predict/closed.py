@@ -229,7 +229,7 @@ def legend(formulas: Iterable[Any], axes: Axes, padded: Iterable[str] = ()) -> d
     known = {**LEGEND, **{axis_symbol(a): f"devices along {a}" for a in axes}}
     known |= {f"N_{axis}": f"devices along {axis}" for axis in axes}
     for name in (PADDED[index] for index in padded):
-        known[name] = f"{LEGEND[name]}, padded to the devices that cut them"
+        known[name] = f"{LEGEND[name]}, padded to the devices where they cut them"
     used: set[str] = set()
     for formula in map(sympy.sympify, formulas):
         used |= {str(name) for name in formula.free_symbols}

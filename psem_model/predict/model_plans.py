@@ -297,8 +297,13 @@ def require_places(found: Plan) -> None:
 
 
 def evened(plan: Plan, index: str) -> Number:
-    """How many values of an index there would be, were there on each device as many as on the first."""
-    devices = group_size(plan.mesh, [axis.name for axis in plan.axes if index in axis.weights])
+    """How many values of an index there would be, were there on each device as many as on the first.
+
+    Along the axes that cut some weight along it.
+    """
+    lies = (program.lies[weight] for program in plan.step.programs for weight in program.part.weights)
+    cut = {axis for of in lies for axis, lie in of.items() if lie.index == index}
+    devices = group_size(plan.mesh, cut)
     return devices * quotient(plan.indices.get(index, 0), devices)
 
 

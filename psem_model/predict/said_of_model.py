@@ -104,6 +104,9 @@ class _OfModel:
         for index in uneven(plan):
             size, padded = plan.indices[index], evened(plan, index)
             yield f"{size:,} {INDICES[index]} are cut as {padded:,} would be: the last have fewer"
+        whole = sorted({of.name for part in plan.parts for of in part.weights} & plan.profile.whole)
+        if whole and any(VOCABULARY in axis.weights for axis in plan.axes):
+            yield f"all words on each device: {', '.join(whole)} (--profile)"
         if evened(plan, VOCABULARY) != model.vocabulary:
             yield f"{model.vocabulary:,} words padded to {evened(plan, VOCABULARY):,}, to be cut evenly"
         chosen, room = choices(plan.indices, model), plan.indices["e"] * plan.indices["c"]

@@ -29,6 +29,7 @@ FORM = "a profile in TOML"
 SAID = ("what", "why", "source")
 FEW = 20  # names that fit in a line
 OF_WORDS = ("logits", "logits_capped", "largest", "total", "lost", "loss")  # of the head
+WORD_WEIGHTS = (WORD_WEIGHT, "head_weight")
 ROW_FUNCTIONS = (*sorted(NORM_FUNCTIONS), "softmax")
 
 
@@ -262,10 +263,10 @@ CHANGES: dict[str, Change] = {
     "widths": _widths,
     "in_full": _adding(lambda: ROW_FUNCTIONS),
     "rows": _adding(lambda: NORM_FUNCTIONS),
-    "whole": _listing(lambda: OF_WORDS),
+    "whole": _listing(lambda: (*OF_WORDS, *WORD_WEIGHTS)),
     "merged": _adding(lambda: OF_WORDS),
     "overwritten": _adding(value_names),
-    "whole_gradients": _listing(lambda: (WORD_WEIGHT, "head_weight")),
+    "whole_gradients": _listing(lambda: WORD_WEIGHTS),
     "samples": _one_of(Samples),
     "buckets": _buckets,
     "uses": _number(1, 8, "how often the optimizer uses a gradient"),

@@ -41,9 +41,13 @@ class Axis:
         """The turns of its ring, along which values lie as along an axis."""
         return turns_of(self.name)
 
+    def leaves(self, value: Value, part: Part) -> bool:
+        """Whether it cuts words, and of this value each device has all of them."""
+        return VOCABULARY in self.weights and value.plain_name in part.whole
+
     def home(self, value: Value, part: Part) -> Lie:
         """Along the stream's index, under whichever name the value has it."""
-        if value.plain_name in part.whole and VOCABULARY in self.weights:
+        if self.leaves(value, part):
             return WHOLE
         names = part.names_of(self.stream)
         return next((along(i) for i in value.indices if i in names), WHOLE)
@@ -52,6 +56,8 @@ class Axis:
         """Where a weight is, or what a part takes."""
         if value.role is not Role.WEIGHT:
             return self.home(value, part)
+        if self.leaves(value, part):
+            return WHOLE
         return next((along(i) for i in value.indices if i in self.weights), WHOLE)
 
 

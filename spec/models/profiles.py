@@ -70,8 +70,8 @@ class Profile:
     values. `in_full`: functions of rows that are computed in fp32, from a copy. `repeats`: keys
     and values are copied, once for each head of a group. `rows`: norms that keep numbers of each row:
     rms_norm its root, layer_norm its mean and its root. `whole`: values that each device has of all
-    words, where words are cut. `samples`: whose numbers are kept. `maximum`: of each token the largest
-    logit is found first.
+    words, where words are cut; and weights whose words are not. `samples`: whose numbers are kept.
+    `maximum`: of each token the largest logit is found first.
 
     `policy`: the name of the types that states have, if none is asked for. `gathered`, `reduced`: bytes
     of an element of gathered parameters, and of gradients while they are summed over devices; none: as
@@ -196,9 +196,10 @@ def realised(part: Part, profile: Profile, width: Number) -> Part:
     of_rows = (value.name for op in part.operations for value in _of_rows(op, profile))
     stores = profile.stores.union(of_rows)
     sized = _sized(_copied(part, profile, width), profile, width)
+    uncut = profile.whole.intersection(weight.name for weight in part.weights)
     return replace(
         sized,
-        whole=profile.whole,
+        whole=uncut or profile.whole,
         stores=stores,
         merged=profile.merged,
         apart=profile.apart,

@@ -140,11 +140,11 @@ def misfit(operation: Operation) -> str:
 class Part:
     """Operations in order, from what comes in to what goes out: an embedding, a layer, a head.
 
-    `whole`: names of values that each device has of all words, along axes that cut words. `stores`: of
-    values that are kept though backward does not read them. `merged`: of values that backward has from
-    others that are kept, and which take no room of their own. `apart`: terms of a cotangent are summed
-    over devices one by one, and not together. `overwritten`: of values that a kernel which reads them
-    overwrites with their cotangents.
+    `whole`: names of values, and of weights, that each device has of all words, along axes that cut
+    words. `stores`: of values that are kept though backward does not read them. `merged`: of values
+    that backward has from others that are kept, and which take no room of their own. `apart`: terms of
+    a cotangent are summed over devices one by one, and not together. `overwritten`: of values that a
+    kernel which reads them overwrites with their cotangents.
     """
 
     name: str

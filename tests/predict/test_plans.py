@@ -228,7 +228,7 @@ def test_one_of_a_thing_is_told_without_an_s(psem, strategy, size, accumulate, v
 def test_words_are_told_to_be_padded_where_they_are(vocabulary, psem):
     options = [x for name, value in SHAPE.items() for x in (f"--{name}", value)]
     _, out, _ = psem("predict", "tp", "--devices", 2, "--vocabulary", vocabulary, *options)
-    assert ("words, padded to the devices that cut them" in out) is bool(vocabulary % 2)
+    assert ("words, padded to the devices where they cut them" in out) is bool(vocabulary % 2)
     assert "  V  words" in out
 
 

@@ -93,4 +93,4 @@ def test_what_is_cut_evenly_alone_is_refused_by_name(strategy, profile, words, p
 def test_uneven_features_are_told(psem):
     _, out, _ = psem("predict", "tp(4)", *SHAPE, "--feed-forward", 30, "--profile", "parallelize")
     assert "30 features inside the MLP are cut as 32 would be: the last have fewer" in out
-    assert "features inside the MLP, padded to the devices that cut them" in out
+    assert "features inside the MLP, padded to the devices where they cut them" in out
