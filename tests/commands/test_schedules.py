@@ -102,7 +102,7 @@ def test_a_rejection_as_json_names_the_line_the_operation_whose_need_is_not_met_
     found = json.loads(out)
     assert code == 1
     said = {"file", "accepted", "sizes", "optimizers", "rejection", "divergence", "simulated"}
-    assert set(found) == said | {"report", "version"}
+    assert set(found) == said | {"report", "version", "profile", "rounded"}
     assert found["accepted"] is False
     rejection = found["rejection"]
     unmet = rejection["unmet"]

@@ -63,9 +63,7 @@ def test_where_tokens_are_cut_their_gradients_are_summed_as_those_of_norms(strat
 
 
 @pytest.mark.parametrize("like", ["common", "parallelize", "megatron"])
-@pytest.mark.parametrize(
-    "strategy", PLANS
-)
+@pytest.mark.parametrize("strategy", PLANS)
 @pytest.mark.parametrize("whole", [WORDS, ("logits", "loss", "word_weight"), ("logits", *WORDS[1:])])
 def test_what_is_left_whole_is_run_as_it_is_predicted(whole, strategy, like, tmp_path):
     found = plan(strategy, whole, tmp_path, like, kv_heads="2")
