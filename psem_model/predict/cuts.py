@@ -9,6 +9,7 @@ from psem_model.reading.products import Expression
 from psem_model.text.figures import counted
 from spec.devices.mesh import group_size
 from spec.language.steps import Step
+from spec.models.profiles import Profile
 from spec.models.transformer import Transformer
 from spec.numbers.arithmetic import Number
 from spec.plans.compose import with_copies
@@ -67,6 +68,11 @@ def require_layers(found: Expression, model: Transformer, stages: int, chunks: i
         )
 
 
+def may_be_uneven(profile: Profile) -> tuple[str, ...]:
+    """The indices that need not be cut evenly."""
+    return INSIDE_MLPS if profile.uneven else ()
+
+
 def require_even(
     found: Expression,
     sizes: Mapping[str, int],
@@ -103,10 +109,12 @@ def require_even(
                 )
 
 
-def require_cut(found: Expression, sizes: Mapping[str, int], model: Transformer) -> None:
+def require_cut(
+    found: Expression, sizes: Mapping[str, int], model: Transformer, profile: Profile
+) -> None:
     """A model's weights and layers are cut evenly; of samples and tokens nothing is known."""
     of_weights = (KV_HEADS, HEADS_OF_A_GROUP, *INSIDE_MLPS, EXPERTS)
     weights = {name: size for name, size in model.sizes(1, 1).items() if name in of_weights}
-    require_even(found, sizes, weights)
+    require_even(found, sizes, weights, uneven=may_be_uneven(profile))
     if found.product.pipe:
         require_layers(found, model, sizes[found.product.pipe])

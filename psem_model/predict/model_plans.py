@@ -12,6 +12,7 @@ from psem_model.predict.asked import OF_PIPELINES, Asked
 from psem_model.predict.cuts import (
     NAMES,
     copied,
+    may_be_uneven,
     require_even,
     require_experts,
     require_layers,
@@ -93,7 +94,7 @@ def plan(found: Expression, asked: Asked) -> Plan:
         _ = planned.step
     require_owners(planned)
     require_experts(found, model.experts)
-    uneven = INSIDE_MLPS if planned.profile.uneven else ()
+    uneven = may_be_uneven(planned.profile)
     require_even(found, sizes, planned.indices, planned.again == FROM_SLICES, uneven)
     require_placed(found, planned.step)
     return planned

@@ -67,18 +67,17 @@ def _check_strategy(
 
     Raises BadInput.
     """
-    found = _parsed(text)
+    found, profile, types = _parsed(text), asked.realises, asked.bytes
     sizes = mesh_of(found, asked.devices) if asked.devices is not None or found.sizes else None
     kind, known = kind_of(asked.shape), is_shape(asked.shape)
     if known:
         model = transformer({"sequence": "1", **asked.shape})  # places to learn: any number
         if sizes is not None:
             found, sizes = copied(found, sizes, model)
-            require_cut(found, sizes, model)
+            require_cut(found, sizes, model, profile)
     else:
         model = small(kind, any("e" in axis.weights for axis in found.product.cuts))
     require_experts(found, model.experts)
-    profile, types = asked.realises, asked.bytes
     with require_in_memory(profile):
         checked = check_product(
             found.text, found.product, model, sizes, micro_steps, policy, profile, types

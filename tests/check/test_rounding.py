@@ -159,3 +159,11 @@ def test_a_profile_that_cannot_be_is_refused_in_a_line(strategy, profile, said, 
     code, out, err = psem("check", of, "--profile", profile)
     assert (code, out, len(err.splitlines())) == (2, "", 1)
     assert said in err
+
+
+def test_features_that_a_profile_cuts_unevenly_are_checked_as_they_are_predicted(psem):
+    shape = ["--block", "llama", "--layers", 1, "--hidden", 8, "--heads", 4, "--feed-forward", 10]
+    assert psem("predict", "tp(4)", *shape, "--sequence", 4, "--profile", "parallelize")[0] == 0
+    assert psem("check", "tp(4)", *shape, "--profile", "parallelize")[0] == 0
+    code, _, err = psem("check", "tp(4)", *shape)
+    assert code == 2 and "the features inside the MLP" in err
