@@ -16,8 +16,11 @@ from psem_model.simulator.passes import passes
 from psem_model.simulator.run import Progress
 from psem_model.text.errors import BadInput, choose
 from psem_model.text.figures import counted, memory
+from psem_model.text.files import named
+from spec.devices.layouts import LayoutError
 from spec.language.schedule import Schedule
 from spec.meaning.match import Divergence
+from spec.meaning.terms import Terms, differentiated
 from spec.numbers.arithmetic import ceil_div
 
 LONGEST = 1_000_000  # passes of a run, of which each takes about a millisecond or more
@@ -92,6 +95,7 @@ def _require_model(plan: Plan, run: Run) -> None:
         raise BadInput("--vocabulary: missing; expected how many words there are, to train on them")
     choose("--arithmetic", run.arithmetic, FUNCTIONS)
     require_places(plan)
+    _require_own_functions(plan)
     if model.turned and model.head_dim % 2:
         raise BadInput(
             f"these sizes cannot be simulated: given {model.head_dim} features of a head; expected an "
@@ -100,6 +104,22 @@ def _require_model(plan: Plan, run: Run) -> None:
     if plan.pipe.stages > MOST_STAGES:
         stages = counted(plan.pipe.stages, "stage")
         raise BadInput(f"--devices: given {stages}; expected at most {MOST_STAGES} to simulate")
+
+
+def _require_own_functions(plan: Plan) -> None:
+    """Raise BadInput for a file whose parts compute something else than the model of a run does."""
+    written = plan.written.programs if plan.written else ()
+    for program, part in zip(written, plan.parts, strict=bool(written)):
+        terms = Terms()
+        try:
+            same = differentiated(program.part, terms) == differentiated(part, terms)
+        except LayoutError:  # nothing depends on a weight
+            same = False
+        if not same:
+            raise BadInput(
+                f"{named(plan.text)}: given a forward of {part.name} that computes something else than "
+                "the model of --block; expected its functions, which the single device computes with"
+            )
 
 
 def _of_schedule(plan: Plan, run: Run) -> dict[str, int]:

@@ -26,10 +26,12 @@ from psem_model.reading.shapes import stored_type, transformer
 from psem_model.text.errors import BadInput, quoted
 from psem_model.text.figures import counted
 from spec.checking.programs import types_of
+from spec.checking.steps import in_part
 from spec.costs.model_costs import parameters
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
 from spec.devices.layouts import LayoutError
 from spec.devices.mesh import group_size
+from spec.language.programs import Program
 from spec.language.schedule import Kind, Schedule
 from spec.language.steps import Step
 from spec.meaning.terms import Terms
@@ -166,7 +168,10 @@ def _by_owners(schedule: Schedule) -> bool:
 def of_step(
     asked: Asked, path: str, axes: tuple[str, ...], step: Step, profile: Profile = TEXTBOOK
 ) -> Plan:
-    """A model's step of a file, for a model that has such parts. Raises BadInput."""
+    """A model's step of a file, for a model that has such parts.
+
+    Raises BadInput, and LayoutError, with the line, for one that is wrong on slices.
+    """
     sizes = words.mesh(required(asked.devices), axes)
     model = transformer(asked.shape)
     asked.refuse(["psi", "mlp", "recompute", "hold"], "with a model's step", "its shape alone")
@@ -180,12 +185,7 @@ def of_step(
                 "expected the parts and weights of the shape (see --vocabulary); nearest: psem derive "
                 "again, with the --block or --experts of the model"
             )
-    try:
-        written = typed(step)
-    except LayoutError as error:
-        raise BadInput(
-            f"{quoted(path)}: {error}; expected a step that can be run: psem check"
-        ) from None
+    written = typed(step)
     kind, stages = Order.ONE_F_ONE_B, sizes[step.stages] if step.stages else 1
     pipe = Pipeline(kind, stages, asked.count_of_steps("micro-batches"))
     planned = _planned(
@@ -205,9 +205,11 @@ def of_step(
 
 def typed(step: Step) -> Step:
     """The step with where each value of its programs lies. Raises LayoutError."""
-    lies = ({**program.lies, **types_of(program, Terms()).lies} for program in step.programs)
-    of = zip(step.programs, lies, strict=True)
-    return replace(step, programs=tuple(replace(program, lies=each) for program, each in of))
+
+    def of(program: Program) -> Program:
+        return replace(program, lies={**program.lies, **types_of(program, Terms()).lies})
+
+    return replace(step, programs=tuple(in_part(program, of) for program in step.programs))
 
 
 def require_textbook(asked: Asked) -> None:

@@ -13,8 +13,10 @@ from psem_model.reading.meshes import devices_of, mesh_of, required
 from psem_model.reading.products import Expression, is_file, parse, require_different
 from psem_model.reading.shapes import is_shape, require_model, transformer
 from psem_model.text.errors import BadInput, quoted
+from psem_model.text.files import named
 from spec.costs.model_costs import largest_part, parameters
 from spec.derivation.steps import step_of
+from spec.devices.layouts import LayoutError
 from spec.devices.mesh import group_size
 from spec.language.steps import Step
 from spec.models.opaque import Opaque
@@ -177,13 +179,19 @@ def _placed(placement: Placement) -> Product:
 def _of_schedule(asked: Asked, path: str) -> Plan:
     from psem_model.reading.schedules import opened, text_of
     from psem_model.reading.step_reader import read_step
+    from psem_model.reading.toml_lines import locate
 
     file = opened(text_of(path), path)
-    step, axes = read_step(file)[0], file.declared()
+    (step, places), axes = read_step(file), file.declared()
     if not step.is_opaque:
         model_plans.require_textbook(asked)
         asked = replace(asked, profile=TEXTBOOK.name)
-        return model_plans.of_step(asked, path, axes, step)
+        try:
+            return model_plans.of_step(asked, path, axes, step)
+        except LayoutError as error:
+            line = f", line {locate(file.text, places[error.at])}" if error.at in places else ""
+            expected = "expected a step that can be run: psem check"
+            raise BadInput(f"{named(path)}{line}: {error}; {expected}") from None
     if asked.has_samples and asked.psi is None:
         profile = asked.realises
         of = realised_parts(transformer(asked.shape), profile, asked.bytes.computed)

@@ -128,12 +128,16 @@ def _syntax(name: str, text: str, message: str) -> str:
 
 
 def locate(text: str, path: Path) -> int:
-    """The line, from 1 on, on which what `path` names begins; 1 if the text has no such thing.
+    """The line, from 1 on, on which what `path` names begins, or else what should have it.
 
     The first lines of a text are a text as well, if an open array is closed: the line is the first
     with which the path is there. Lines up to which it is none are taken with the lines after them.
     """
     lines = text.split("\n")
+
+    content = _parsed(text)
+    while not _has(content, path):
+        path = path[:-1]
 
     def there(count: int) -> bool:
         for more in range(count, len(lines) + 1):
@@ -142,8 +146,7 @@ def locate(text: str, path: Path) -> int:
                 return _has(content, path)
         return False
 
-    found = bisect_left(range(len(lines) + 1), True, key=there)
-    return found if 1 <= found <= len(lines) else 1
+    return max(1, bisect_left(range(len(lines)), True, key=there))
 
 
 def _parsed(text: str) -> dict[str, Any] | None:

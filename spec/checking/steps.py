@@ -5,9 +5,10 @@ Whether the schedule of each group of weights does what it is to do, the verdict
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
+from typing import TypeVar
 
 from spec.checking.norms import check_joined, check_norm
 from spec.checking.programs import check_program
@@ -20,6 +21,8 @@ from spec.language.schedule import Buffer, Kind
 from spec.language.steps import Step, in_words
 from spec.models.values import Operation
 
+OfPart = TypeVar("OfPart")
+
 
 def check_step(step: Step) -> Step:
     """The step, with how all values lie. Whether schedules do what they are to do, the verdict says.
@@ -27,7 +30,7 @@ def check_step(step: Step) -> Step:
     Raises LayoutError if a part does not do what one device does, or a gradient is summed otherwise
     than it must be.
     """
-    step = replace(step, programs=tuple(map(_typed, step.programs)))
+    step = replace(step, programs=tuple(in_part(program, check_program) for program in step.programs))
     for before, after in pairwise(step.programs):
         takes = after.part.takes
         alike = takes and takes.indices == before.gives.indices
@@ -78,10 +81,10 @@ def _check_norms(step: Step) -> None:
     check_joined(group.schedule for group in step.groups)
 
 
-def _typed(program: Program) -> Program:
-    """A part that does what one device does, with how its values lie."""
+def in_part(program: Program, find: Callable[[Program], OfPart]) -> OfPart:
+    """What is found of a part's program; a LayoutError says of which part its line is."""
     try:
-        return check_program(program)
+        return find(program)
     except LayoutError as error:
         of_a_line = isinstance(error.at, Operation | Move)
         at = (program.part.name, error.at) if of_a_line else error.at

@@ -5,8 +5,9 @@ Not known is what was never written, was overwritten by a shard, was released, i
 the host link, or lies outside a place's room; it is another value at each read, and no zero. Zeros are
 written (`zero`, `reset`), and sums start at zero. Moves act on local buffers, element by element.
 
-`execute` is written over a domain of values, of which there are two: what the devices hold (`Devices`,
-below; `reference.Reference`, of few devices) and its normal form (`forms.Forms`).
+`execute` is written over a domain of values, of which there are three: numbers of few devices
+(`reference.Reference`), terms of Z3 for any number of devices (`Devices`, below), and normal forms of
+either (`forms.Forms`).
 """
 
 from __future__ import annotations

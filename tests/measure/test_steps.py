@@ -30,6 +30,7 @@ SHAPE = {
     "block": "llama",
 }
 ONCE = Run(1, "modular", 0)
+SUMMED = '"reduce_scatter", source = "down 1"'
 
 
 def text_of(strategy):
@@ -71,6 +72,7 @@ def test_a_file_is_simulated_as_the_product_that_it_is_derived_from(strategy, si
 
 TEXT = text_of("zero1 * tp+sp")
 LINES = TEXT.splitlines()
+SUMMED_AT = next(number for number, line in enumerate(LINES, 1) if SUMMED in line)
 NAMES = sorted({*re.findall(r'"([a-z_]+(?: [0-9])?)"', TEXT)})
 
 
@@ -120,6 +122,8 @@ def test_a_wrong_line_makes_a_run_diverge(old, new, file):
     [
         (TEXT.replace("down_weight", "other_weight"), "given a model that"),
         (TEXT.replace('"gate_open", "up"', '"gate_open", "layer_in"'), "expected"),
+        (TEXT.replace('"silu"', '"gelu"'), "given a forward of layer that computes something else"),
+        (TEXT.replace(SUMMED, SUMMED.replace("reduce_scatter", "all_gather")), f"line {SUMMED_AT}:"),
     ],
 )
 def test_a_file_that_cannot_be_run_is_refused_in_one_line(text, words, file):
