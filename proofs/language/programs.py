@@ -38,6 +38,7 @@ from spec.language.moves import Axis, Move
 from spec.language.programs import Program
 from spec.meaning.terms import Terms, differentiated
 from spec.models.parts import layer, parts
+from spec.models.profiles import TEXTBOOK, realised
 from spec.models.transformer import (
     CAPPED,
     DENSE,
@@ -94,6 +95,9 @@ SEVERAL = (  # axes at once
     (replace(RING, at_once=True), MODEL_AXES["tp"]),
 )
 
+ATTENTION = frozenset({"scores", "seen", "shares", "shares_mask", "shares_dropped"})
+IN_A_KERNEL, WIDTH = replace(TEXTBOOK, inside=ATTENTION), 2  # bytes of a weight
+
 
 # ------------------------------------------------------------------------------ claims
 @lru_cache(maxsize=1024)
@@ -146,22 +150,23 @@ def projection() -> Part:
 def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     """Derived programs are accepted, and every line does on devices what it does on whole values.
 
-    Of embedding, layer and head, on every model axis, with and without recomputation; and whatever
-    the typing rule accepts of an operation is right. Where each line keeps to a rule, all that is
-    made lies as it is said to: by induction over lines, of any program. On whole values they are
-    the model and its gradients by the chain rule. A copy's gradient sums over the outputs of its
-    uses: where these are cut it is partial, by the rule of summed indices, and the all-reduce of
-    its terms is the whole gradient. The turns of a ring are an axis, with one rule more: a softmax
-    of each turn's keys alone, what is linear in it, and their merge (F2). A layer on a ring, and
-    two products on every axis, are rejected without any one of their moves, and with slices of a
-    gradient where the weight is whole: what a program gives, returns and leaves as gradients is
-    asked for.
+    Of embedding, layer and head, on every model axis, with and without recomputation; of a layer whose
+    attention is one kernel, too. And whatever the typing rule accepts of an operation is right. Where
+    each line keeps to a rule, all that is made lies as it is said to: by induction over lines, of any
+    program. On whole values they are the model and its gradients by the chain rule. A copy's gradient
+    sums over the outputs of its uses: where these are cut it is partial, by the rule of summed indices,
+    and the all-reduce of its terms is the whole gradient. The turns of a ring are an axis, with one
+    rule more: a softmax of each turn's keys alone, what is linear in it, and their merge (F2). A layer
+    on a ring, and two products on every axis, are rejected without any one of their moves, and with
+    slices of a gradient where the weight is whole: what a program gives, returns and leaves as
+    gradients is asked for.
     (Claim E10; Megatron-LM 1909.08053 section 3; claims R1-R3)
     """
     needed = {*accepted_rules()}
     for part in PARTS:
         needed |= checked(part, [(), *((axis,) for axis in AXES)])
     needed |= checked(layer(LLAMA), SEVERAL)
+    needed |= checked(realised(layer(GPT), IN_A_KERNEL, WIDTH), [(TENSOR,), (RING,), SEVERAL[1]])
     for several in SEVERAL:
         program = distribute(layer(LLAMA), several)
         given = {value: lies for value, lies in program.lies.items() if value.role is Role.CONSTANT}
