@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Any
 
 from proofs.checking.lines import BACKWARD, UPDATE
@@ -31,6 +30,7 @@ class ListedRun:
         k, t, b, s, d, i, j = self.k, l.t, l.b, l.s, l.d, l.i, l.j
         self.is_it = l.number == number
         self.axes = [IntVal(x) for x in range(len(listed.axes))]
+        self._of_kinds: dict[str, Theorem] = {}
         l.names_of_axes = listed.axes
         self.line_is = [
             k.define(f"{name}_line_{r}", [t], self._line(r)) for r in range(len(listed.lines))
@@ -331,7 +331,8 @@ class ListedRun:
                 places = {beside[what]} if what is not None else read(line) - {*beside.values()}
                 for i in (l.i, zero):
                     facts += self.finds_on(l.d, r, places, i=i)
-        facts += [self.program, *(is_ for _, is_ in self.line_is)]
+                facts.append(self.line_is[r][1])
+        facts.append(self.of_kind(kind))
         once = kind == UPDATE.name and what is None and self.listed.body == len(self.listed.lines)
         states = (what,) if what is not None else () if kind == NORM else (WEIGHT,)
         return [
@@ -349,16 +350,24 @@ class ListedRun:
         axes = {x for each in found for x in self.findings.coordinates(each)}
         return [l.mesh.owners_in_norms.at(d=asks, x=IntVal(x)) for x in sorted(axes)]
 
-    @cached_property
-    def without_norms(self) -> Theorem:
-        """Of a schedule that does not clip: no line is a norm."""
-        l, lines = self.l, [is_ for _, is_ in self.line_is]
-        return self.k.prove(
-            f"{self.name}_has_no_norms",
-            Not(l.kind(l.t) == KIND[NORM]),
-            [self.is_it, *l.line, l.is_device(l.d)],
-            [self.never_off.at(i=l.d), self.program, *lines],
-        )
+    def of_kind(self, kind: str) -> Theorem:
+        """Which lines are of a kind: those of the list; if it does not clip none is a norm."""
+        if kind not in self._of_kinds:
+            l, k, t = self.l, self.k, self.l.t
+            lines = [*zip(self.listed.lines, self.line_is, strict=True)]
+            which = [
+                And(l.line_of(t) == r, is_(t))
+                for r, (line, (is_, _)) in enumerate(lines)
+                if line.kind == kind
+            ]
+            others = [says for line, (_, says) in lines if line.kind != kind]
+            self._of_kinds[kind] = k.prove(
+                f"{kind}_lines_of_{self.name}",
+                Or(Not(l.kind(t) == KIND[kind]), *which),
+                [self.is_it, *l.line, l.is_device(l.d)],
+                [self.never_off.at(i=l.d), self.program, *others],
+            )
+        return self._of_kinds[kind]
 
     @property
     def met(self) -> list[Bool]:

@@ -93,7 +93,7 @@ class ListedRuns(EveryLine):
         """What a norm leaves right, if a schedule has any."""
         if self.l.clips:
             return super()._norm()
-        l, without = self.l, [run.without_norms for run in self.runs]
+        l, without = self.l, [run.of_kind(NORM) for run in self.runs]
         given = [*l.line, l.is_device(l.d)]
         none = Not(l.kind(l.t) == NORM_OF)
         return self.k.prove("no_line_is_a_norm", none, given, [*without, l.is_listed])
@@ -115,6 +115,6 @@ class ListedRuns(EveryLine):
             for run in self.runs
             if run.listed.clips
         ]
-        others = [run.without_norms for run in self.runs if not run.listed.clips]
+        others = [run.of_kind(NORM) for run in self.runs if not run.listed.clips]
         facts = [*found, *others, self.l.is_listed]
         return self.k.prove(name, Implies(And(*given), compares), (), facts)
