@@ -8,6 +8,7 @@ from typing import Any
 
 from psem_model.check.placements import BY_HAND, NO_COPY, NotRealisable
 from psem_model.predict.plan import Plan
+from psem_model.predict.rounding import data as rounded
 from psem_model.predict.rounding import in_words
 from psem_model.predict.said import mesh_said
 from psem_model.simulator import Floating
@@ -144,6 +145,7 @@ class Measured:
                 "sequence": plan.sequence,
                 "accumulate": plan.micro_steps,
                 "bytes": in_bytes(plan.policy),
+                "profile": plan.profile.name,
                 "recompute": plan.again,
                 "offload_activations": plan.offload,
                 "steps": run.steps,
@@ -151,6 +153,7 @@ class Measured:
                 "seed": run.seed,
             },
             "stages": [{f.key: _data(f) for f in stage} for stage in self.stages],
+            "rounded": rounded(plan),
             "matches": self.matches,
             "divergence": self.divergence and divergence_json(self.divergence),
             "verdict": no

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from psem_model.check.placements import BY_HAND, NO_COPY
+from psem_model.predict import rounding
 from psem_model.predict.fits import Room
 from psem_model.predict.fits import rows as fitting
 from psem_model.predict.plan import Plan
@@ -63,6 +64,7 @@ class Compared:
             "sent_all": Quantity(self.sent_all, BYTES),
             "host_bytes": Quantity(self.host_bytes, BYTES),
             "idle": Quantity(self.idle),
+            "rounded": rounding.data(self.plan),
         }
 
 
@@ -208,6 +210,8 @@ def _notes(plans: Sequence[Compared]) -> Iterator[str]:
     if joint:
         yield f"{joint}: one group; axis by axis as much in all, and along each by their order (C6, C7)"
     for plan in plans:
+        for words in () if plan.rejected else rounding.in_words(plan.plan):
+            yield f"not exact, {plan.plan.text}: rounded {words}"
         if plan.rejected:
             why = f"; {NO_COPY}; {BY_HAND}" if plan.for_want_of_a_copy else ""
             yield f"{plan.verdict}, {plan.plan.text}: {plan.rejected}{why}"

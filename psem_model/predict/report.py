@@ -11,7 +11,8 @@ from psem_model.predict.fits import OVER, WITHOUT, Room
 from psem_model.predict.parts import Moved
 from psem_model.predict.plan import Plan, StageCosts
 from psem_model.predict.refusals import refused_plan
-from psem_model.predict.rounding import in_words, rounded
+from psem_model.predict.rounding import data as rounded
+from psem_model.predict.rounding import in_words
 from psem_model.predict.said import PASSING, SAYS, Said, one
 from psem_model.reading.products import meant_by
 from psem_model.text.figures import in_bytes, times
@@ -86,10 +87,7 @@ class Reported:
                 "profile": {
                     "name": plan.profile.name,
                     "title": plan.profile.title,
-                    "rounded": [
-                        {"what": what, "from": float(has), "to": float(to)}
-                        for what, has, to in rounded(plan)
-                    ],
+                    "rounded": rounded(plan),
                 },
                 **self.said.data,
                 "communication": {"stage": self.busiest.number, **sent},

@@ -15,6 +15,11 @@ def rounded(plan: Plan) -> tuple[tuple[str, Number, Number], ...]:
     return tuple(dict.fromkeys((what, r.has, r.to) for what, r in named))
 
 
+def data(plan: Plan) -> list[dict[str, str | float]]:
+    """The same for a program."""
+    return [{"what": what, "from": float(has), "to": float(to)} for what, has, to in rounded(plan)]
+
+
 def in_words(plan: Plan) -> list[str]:
     """The same, what is rounded alike together."""
     alike: dict[tuple[Number, Number], list[str]] = {}

@@ -167,3 +167,22 @@ def test_features_that_a_profile_cuts_unevenly_are_checked_as_they_are_predicted
     assert psem("check", "tp(4)", *shape, "--profile", "parallelize")[0] == 0
     code, _, err = psem("check", "tp(4)", *shape)
     assert code == 2 and "the features inside the MLP" in err
+
+
+def test_what_is_rounded_is_told_by_every_command_that_takes_a_profile(psem):
+    shape = ["--block", "llama", "--layers", 1, "--hidden", 8, "--heads", 4, "--vocabulary", 8]
+    model = [*shape, "--sequence", 4, "--profile", "fsdp2"]
+
+    def told(*typed):
+        code, out, _ = psem(*typed, "--json")
+        assert code == 0
+        return json.loads(out)
+
+    once = [{"what": "parameters, to compute with", "from": 4, "to": 2}]
+    assert told("predict", "zero3(2)", *model)["profile"]["rounded"] == once
+    found = told("simulate", "zero3(2)", *model)
+    assert (found["inputs"]["profile"], found["rounded"]) == ("fsdp2", once)
+    plans = told("compare", "zero3(2)", "tp(2)", *model)["plans"]
+    assert [plan["rounded"] for plan in plans] == [once, once]
+    said = psem("compare", "zero3(2)", "tp(2)", *model)[1]
+    assert "not exact, zero3(2): rounded from 4 bytes to 2: parameters, to compute with" in said
