@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
 from psem_check.forms import FALSE, TRUE, Form, Forms
-from psem_check.polynomials import ONE, Monomial, Polynomial, constant, inverse, plus, product
+from psem_check.polynomials import ONE, Monomial, Polynomial, inverse, plus, with_atoms
 
 
 class Equals:
@@ -81,13 +81,7 @@ class Equals:
         """A polynomial with others in place of its atoms."""
         if all(of(atom) == atom for monomial in made for atom in monomial):
             return made
-        total: Polynomial = {}
-        for monomial, factor in made.items():
-            part = constant(factor)
-            for atom in monomial:
-                part = product(part, self.forms.polynomial(of(atom)))
-            total = plus(total, part)
-        return total
+        return with_atoms(made, lambda atom: self.forms.polynomial(of(atom)))
 
 
 class Echelon:
@@ -137,12 +131,7 @@ def reduced(solved: Mapping[Monomial, Polynomial], made: Polynomial) -> Polynomi
     """A polynomial with what is solved for replaced: atoms wherever they are, products as they are."""
     if not any(monomial in solved or any((a,) in solved for a in monomial) for monomial in made):
         return made
-    total: Polynomial = {}
-    for monomial, factor in made.items():
-        part = constant(factor)
-        for atom in monomial:
-            part = product(part, solved.get((atom,), {(atom,): 1}))
-        total = plus(total, part)
+    total = with_atoms(made, lambda atom: solved.get((atom,), {(atom,): 1}))
     for monomial in [m for m in total if len(m) > 1 and m in solved]:
         total = plus(total, plus(solved[monomial], {monomial: -1}), total[monomial])
     return total

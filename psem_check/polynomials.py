@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -48,6 +48,17 @@ def product(left: Polynomial, right: Polynomial) -> Polynomial:
     if any(value.numerator.bit_length() > DIGITS for value in made.values()):
         raise Rejected("a number is too large")
     return made
+
+
+def with_atoms(made: Polynomial, of: Callable[[int], Polynomial]) -> Polynomial:
+    """A polynomial with others in place of its atoms."""
+    total: Polynomial = {}
+    for monomial, factor in made.items():
+        part = constant(factor)
+        for atom in monomial:
+            part = product(part, of(atom))
+        total = plus(total, part)
+    return total
 
 
 def constant(value: Number) -> Polynomial:
