@@ -115,7 +115,10 @@ class _Session:
         """What is said to commands, and how much work the solver has counted."""
         context, self._context = self._context, None  # a solver that complains is not used again
         with _uninterrupted():
-            said = z3.Z3_eval_smtlib2_string(context.ref(), commands)
+            try:
+                said = z3.Z3_eval_smtlib2_string(context.ref(), commands)
+            finally:
+                z3.set_param("rlimit", 0)  # a text sets it for all solvers of the process
         answered = ANSWERED.fullmatch(said)
         if answered is None:
             raise ValueError(f"no answer: {said!r}")

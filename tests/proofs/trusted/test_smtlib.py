@@ -161,7 +161,14 @@ def test_after_a_text_that_cannot_be_read_a_new_solver_answers():
     for wrong in ("(assert nothing)\n(check-sat)\n", "(check-sat)\n(check-sat)\n"):
         with pytest.raises((z3.Z3Exception, ValueError)):
             oracle._session.answer(wrong, oracle.SOON)
+        assert z3.get_param("rlimit") == "0"
     assert settle([Int("x") > 4]).said == "sat"
+
+
+def test_the_limit_of_a_question_is_not_that_of_other_solvers():
+    oracle.start()
+    assert settle([Int("x") > 4]).said == "sat"
+    assert z3.get_param("rlimit") == "0"
 
 
 def test_a_solver_forgets_all_after_some_texts_and_answers_alike():
