@@ -100,10 +100,14 @@ def _is_accepted(step: Step, groups: Sequence[Group]) -> bool:
 
 
 def _faults(step: Step) -> Iterator[tuple[int, Group]]:
-    """Groups whose norm is another."""
+    """Groups whose norm is another; of several, those that clip nothing, and have none."""
     for number, group in enumerate(step.groups):
         for finish in _other_norms(group.schedule, axes_of(step)):
             yield number, replace(group, schedule=replace(group.schedule, finish=finish))
+        if len(step.groups) > 1:
+            unclipped = (op for op in group.schedule.finish if not {op.target, op.by} & {Buffer.NORM})
+            without = replace(group.schedule, finish=tuple(unclipped), training=PLAIN)
+            yield number, replace(group, schedule=without)
 
 
 def _other_norms(schedule: Schedule, every: Axes) -> Iterator[tuple[Op, ...]]:

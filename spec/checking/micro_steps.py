@@ -147,7 +147,7 @@ def _sum(form: NormalForm, micro_steps: Any) -> NormalForm:
             raise Undecided("a sum over micro-steps of a function of a sum over micro-steps")
         own = _renamed(symbol, OWN)
         whole = Symbol("summed", symbol.step, EVERY, own)
-        if symbol.kind in _INDEXED and symbol.which == EACH:
+        if symbol.kind in _INDEXED:
             whole = own._replace(which=EVERY)
         result[whole, word] = times
     return result
