@@ -1,37 +1,64 @@
-"""Which rules the lines of a program are instances of: each of them is a theorem (`program_lines`)."""
+"""Of which rules the lines of a program are instances; that these are accepted is proved."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
 
 from proofs.language.program_lines import (
     ADD,
-    BOTH,
     CONTRACT,
     FUNCTION,
-    LEFT,
-    MERGED,
-    NAMED,
-    NO,
+    MOVES,
     RENAME,
-    RIGHT,
-    ROWS,
-    SUMMED,
-    R,
-    Rule,
-    S,
+    ProgramLines,
 )
-from proofs.trusted.kernel import KernelError
+from proofs.trusted.kernel import KernelError, Theorem
 from spec.devices.layouts import PARTIAL, WHOLE, Contraction, Layout, LayoutError, Lie, Lies, along
 from spec.language.moves import COLLECTIVE, IN_TURNS, Axis, Move
 from spec.language.programs import Program, of_cotangent, result
 from spec.meaning.terms import given_to
 from spec.models.values import LOG_TOTAL, Does, Operation, Value
 
+R, S, P = Layout
+LEFT, RIGHT, BOTH, SUMMED = "left", "right", "both", "summed"  # what has an index that is kept, or not
+ROWS, NAMED, NO = "rows", "named", ""  # needed whole; given another name; nothing is cut
+MERGE = "merge"  # a softmax of each turn's keys alone, what is linear in it, and their merge
+LINE_OF = {move: move for move in (*MOVES, CONTRACT, ADD, FUNCTION, RENAME)} | {
+    IN_TURNS[way]: move for way, move in COLLECTIVE.items() if way in IN_TURNS
+}  # what a ring does in turns is a collective
 TURNS = Axis("turns", in_time=True)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a line does along one axis: which part the cut index has in it, and how values lie."""
+
+    does: str
+    cut: str
+    lies: tuple[Layout, ...]
+    result: Layout
+
+    def __str__(self) -> str:
+        lies = "_".join(lie.value.lower() for lie in self.lies)
+        cut = f"_cut_{self.cut}" if self.cut else ""
+        return f"{self.does}{cut}_of_{lies}_is_{self.result.value.lower()}"
+
+
+MERGED = Rule(MERGE, ROWS, (S,), R)  # claim F2, turn by turn
+
+
+def rule_is_accepted(l: ProgramLines, rule: Rule) -> Theorem:
+    """An instance of a rule is accepted. Raises KernelError if it is not.
+
+    A function reads an operand once or twice.
+    """
+    if rule.does not in LINE_OF:
+        raise KernelError(f"{rule}: no line does that")
+    lies = rule.lies if len(rule.lies) > 1 or rule.does != FUNCTION else rule.lies * 2
+    return l.rule(LINE_OF[rule.does], lies, rule.result, rule.cut in (SUMMED, ROWS))
 
 
 def rules_of(operation: Operation, axis: Axis, lies: Sequence[Lie], made: Lie) -> set[Rule]:

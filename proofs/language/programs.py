@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import product
-from typing import Any
 
+from proofs.checking.symbols import INT, REAL
 from proofs.claim import claim
 from proofs.language.damaged_programs import (
     damaged_programs,
@@ -20,17 +20,13 @@ from proofs.language.damaged_programs import (
     with_less_kept,
     with_other_functions,
 )
-from proofs.language.program_lines import (
-    INT,
-    REAL,
-    Rule,
-    contractions_have_transposes,
-    proved,
-)
-from proofs.language.program_rules import accepted_rules, rules_in
-from proofs.trusted.kernel import Bool, Kernel, KernelError, Theorem
-from proofs.trusted.parts import substitute
-from proofs.trusted.terms import And, BoolSort, BoolVal, DeclareSort, If, Implies, Or
+from proofs.language.line_by_line import read_earlier, so_of_every_line
+from proofs.language.listed_programs import ListedPrograms
+from proofs.language.program_rules import MERGED, Rule, accepted_rules, rule_is_accepted, rules_in
+from proofs.language.transposes import contractions_have_transposes
+from proofs.models.context import shares_merge_turn_by_turn
+from proofs.trusted.kernel import Kernel, KernelError, Theorem
+from proofs.trusted.terms import BoolSort, If, Or
 from spec.checking.programs import check_program, on_whole_values
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS, distribute
 from spec.devices.layouts import LayoutError
@@ -84,7 +80,9 @@ LLAMA_4 = replace(
 )
 MODELS = (*(GPT, LLAMA), *WITH_EXPERTS, OLMO_2, GEMMA_3, BLOOM, FALCON, DEEPSEEK, GPT_OSS, LLAMA_4)
 PARTS = tuple(dict.fromkeys(part for model in MODELS for part in parts(model)))
-AXES = tuple({replace(axis, held=held): None for axis in MODEL_AXES.values() for held in (False, True)})
+HOLDING = "tp+sp", "cp-all-gather"  # axes that gather in forward what backward reads
+AXES = (*MODEL_AXES.values(), *(replace(MODEL_AXES[name], held=True) for name in HOLDING))
+AGAIN = NOTHING, PAIRS, EVERYTHING, FROM_SLICES
 TENSOR, RING = MODEL_AXES["tp+sp"], MODEL_AXES["cp"]
 OTHER_RING, OTHER_TENSOR = (replace(axis, name=f"other {axis.name}") for axis in (RING, TENSOR))
 SEVERAL = (  # axes at once
@@ -100,11 +98,21 @@ IN_A_KERNEL, WIDTH = replace(TEXTBOOK, inside=ATTENTION), 2  # bytes of a weight
 
 
 # ------------------------------------------------------------------------------ claims
+def again_on(mesh: tuple[Axis, ...]) -> tuple[str, ...]:
+    """What is made again that is another program than without: the tests try the others.
+
+    Where all is made again nothing is held; what a layer takes is in slices by itself, but on tp.
+    """
+    if len(mesh) > 1 or MODEL_AXES["tp"] in mesh:
+        return AGAIN
+    return AGAIN[:2] if any(axis.held for axis in mesh) else AGAIN[:3]
+
+
 @lru_cache(maxsize=1024)
 def derived(part: Part, mesh: tuple[Axis, ...]) -> tuple[Program, ...]:
     """The programs of a part on some axes, without and with recomputation, each once."""
     found: list[Program] = []
-    for again in (NOTHING, PAIRS, EVERYTHING, FROM_SLICES):
+    for again in again_on(mesh):
         program = distribute(part, mesh, again)
         if program not in found:
             found.append(program)
@@ -152,14 +160,14 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
 
     Of embedding, layer and head, on every model axis, with and without recomputation; of a layer whose
     attention is one kernel, too. And whatever the typing rule accepts of an operation is right. Where
-    each line keeps to a rule, all that is made lies as it is said to: by induction over lines, of any
-    program. On whole values they are the model and its gradients by the chain rule. A copy's gradient
-    sums over the outputs of its uses: where these are cut it is partial, by the rule of summed indices,
-    and the all-reduce of its terms is the whole gradient. The turns of a ring are an axis, with one
-    rule more: a softmax of each turn's keys alone, what is linear in it, and their merge (F2). A layer
-    on a ring, and two products on every axis, are rejected without any one of their moves, and with
-    slices of a gradient where the weight is whole: what a program gives, returns and leaves as
-    gradients is asked for.
+    the checker accepts all lines, what each makes lies as it is said to: by induction over lines, of
+    any program; that those of GPT's parts are accepted is proved. On whole values they are the model
+    and its gradients by the chain rule. A copy's gradient sums over the outputs of its uses: where
+    these are cut it is partial, by the rule of summed indices, and the all-reduce of its terms is the
+    whole gradient. The turns of a ring are an axis, with one rule more: a softmax of each turn's keys
+    alone, what is linear in it, and their merge (F2). A layer on a ring, and two products on every
+    axis, are rejected without any one of their moves, and with slices of a gradient where the weight
+    is whole: what a program gives, returns and leaves as gradients is asked for.
     (Claim E10; Megatron-LM 1909.08053 section 3; claims R1-R3)
     """
     needed = {*accepted_rules()}
@@ -184,11 +192,27 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     for axis in AXES:
         for damaged in damaged_programs(distribute(projection(), (axis,))):
             must_reject(check_program, damaged)
+    runs = ListedPrograms(k)
     return (
-        *(proved(k.part(str(rule)), rule) for rule in sorted(needed, key=str)),
+        runs.accepted_programs,
+        *(rule_is_accepted(runs, rule) for rule in sorted(needed - {MERGED}, key=str)),
+        shares_merge_turn_by_turn(k.part("merge")),
+        runs.of_listed(listed()),
         contractions_have_transposes(k.part("transposes")),
-        _lines_compose(k.part("lines")),
     )
+
+
+def listed() -> dict[str, Program]:
+    """Programs that are proved line by line: of GPT's parts, on each model axis but a ring."""
+    found = {}
+    for name, axis in MODEL_AXES.items():
+        if axis.ring:
+            continue
+        model = WITH_EXPERTS[0] if name == "ep" else GPT
+        for part in parts(model):
+            where = name.replace("+", "_").replace("-", "_")
+            found[f"{part.name.replace(' ', '_')}_on_{where}"] = distribute(part, (axis,))
+    return found
 
 
 def _without(program: Program, move: Move) -> Program:
@@ -242,73 +266,6 @@ def _made_again(k: Kernel) -> Theorem:
     anew = does(line, *(again(read) for read in reads))
     backward = k.suppose("backward", [line], again(line) == If(kept, made(line), anew))
     same = again(line) == made(line)
-    return _of_every_line(k, "made_again_is_made", line, same, kept, reads, [forward, backward])
-
-
-def _lines_compose(k: Kernel) -> Theorem:
-    """Where each line keeps to a rule, all that a program makes lies as it is said to.
-
-    A rule is of any values: where what a line reads lies so, so does what it makes of that.
-    """
-    line, (value, has, way) = k.integers("line"), map(DeclareSort, ("Value", "Has", "Way"))
-    whole, held, lies = (
-        k.function(name, INT, sort) for name, sort in (("whole", value), ("held", has), ("lies", way))
-    )
-    so = k.function("lies_so", way, has, value, BoolSort())
-    does = k.function("does", INT, value, value, value)
-    does_on = k.function("does_on_devices", INT, has, has, has)
-    reads = [k.function(name, INT, INT)(line) for name in ("first", "second")]
-    comes_in = k.function("comes_in", INT, BoolSort())(line)
-    x, y = (k.constant(name, value) for name in ("x", "y"))
-    here, there = (k.constant(name, has) for name in ("x_here", "y_here"))
-    read_so = And(*(so(lies(r), h, v) for r, h, v in zip(reads, (here, there), (x, y), strict=True)))
-    made_so = so(lies(line), does_on(line, here, there), does(line, x, y))
-    rule = k.suppose(
-        "each_line_keeps_to_a_rule",
-        [line, x, y, here, there],
-        Or(comes_in, Implies(read_so, made_so)),
-    )
-    right = so(lies(line), held(line), whole(line))
-    begins = k.suppose("what_comes_in_lies_so", [line], Implies(comes_in, right))
-    one, many = (
-        k.suppose(name, [line], Or(comes_in, of(line) == function(line, *map(of, reads))))
-        for name, of, function in (
-            ("one_device_runs_the_lines", whole, does),
-            ("devices_run_the_lines", held, does_on),
-        )
-    )
-    read = {"x": whole(reads[0]), "y": whole(reads[1])}
-    read_here = {"x_here": held(reads[0]), "y_here": held(reads[1])}
-    facts = [begins, one, many, rule.at(**read, **read_here)]
-    return _of_every_line(k, "what_is_made_lies_so", line, right, comes_in, reads, facts)
-
-
-def _of_every_line(
-    k: Kernel, name: str, line: Any, said: Bool, first: Bool, reads: Sequence[Any], facts: list[Theorem]
-) -> Theorem:
-    """What is so of a line if it is of those that it reads is so of all: by induction over them.
-
-    `first`: whether it reads none.
-    """
-    other = k.integers("other")
-    before = And(*(And(read >= 0, read < line) for read in reads))
-    earlier = k.suppose("lines_read_earlier_ones", [line], Or(first, before))
-    alike, start, then = k.recursion(
-        "so_far", [], line, BoolVal(True), lambda previous: And(previous(), said)
-    )
-    one = k.induct(
-        "one_of_those",
-        line,
-        Implies(And(alike(line), other >= 0, other < line), substitute(said, (line, other))),
-        step=[then],
-    )
-    of_reads = [one.at(other=read) for read in reads]
-    every = k.induct(
-        "all_before_are_so",
-        line,
-        alike(line),
-        base=[start],
-        step=[then, *of_reads, earlier, *facts],
-    )
-    # before the first, none is read
-    return k.prove(name, said, [line >= 0], [every.at(line=line + 1), then])
+    earlier = k.suppose("lines_read_earlier_ones", [line], read_earlier(kept, line, reads))
+    _, so = so_of_every_line(k, line, same, reads, [earlier, forward, backward])
+    return k.prove("made_again_is_made", same, [line >= 0], [so.at(line=line + 1, other=line)])

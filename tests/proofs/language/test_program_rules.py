@@ -1,10 +1,19 @@
-"""A wrong rule of what a line does to layouts has no theorem; a broken one is noticed by E10."""
+"""A wrong rule of what a line does to layouts is not accepted; a broken one is noticed by E10."""
+
+from dataclasses import replace
 
 import pytest
 
-from proofs.language.program_lines import BOTH, SUMMED, P, R, Rule, S, proved
-from proofs.language.program_rules import accepted_rules
+from proofs.language.listed_programs import ListedPrograms, ProgramListing
+from proofs.language.program_lines import CONTRACT, CUT, MOVES, PARTIAL, ProgramLines
+from proofs.language.program_rules import BOTH, SUMMED, P, R, Rule, S, rule_is_accepted
+from proofs.language.program_runs import ProgramRuns
+from proofs.language.programs import AGAIN, AXES, PARTS, derived, listed, projection
 from proofs.trusted.kernel import Kernel, KernelError
+from proofs.trusted.terms import And, Or
+from spec.derivation.distribute import distribute
+from spec.devices.layouts import WHOLE, along
+from spec.plans.model_strategies import MODEL_AXES
 from tests.support.broken import broken_copy, copied, notices
 
 
@@ -29,12 +38,116 @@ from tests.support.broken import broken_copy, copied, notices
     ],
     ids=str,
 )
-def test_a_wrong_rule_has_no_theorem(rule):
-    if rule.does == "all_gather":  # summed, not gathered: right, but no move that there is
-        assert rule not in accepted_rules()
-        return
+def test_a_wrong_rule_is_not_accepted(rule):
     with pytest.raises(KernelError):
-        proved(Kernel("twin"), rule)
+        rule_is_accepted(ProgramLines(Kernel("twin")), rule)
+
+
+def test_a_rule_that_no_line_follows_is_refused():
+    with pytest.raises(KernelError, match="no line does that"):
+        rule_is_accepted(ProgramLines(Kernel("twin")), Rule("shuffle", "", (S,), R))
+
+
+# ------------------------------------------------------------------- the theorem of programs
+def accepts_also(more):
+    """Runs of which the checker accepts more lines."""
+
+    class Other(ProgramRuns):
+        def accepts(self):
+            return Or(super().accepts(), And(*more(self)))
+
+    return Other
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        lambda l: [l.is_a(CONTRACT), l.lie(l.first(l.t)) == PARTIAL, l.lie(l.t) == PARTIAL],
+        lambda l: [l.is_a(CONTRACT), l.lie(l.first(l.t)) == CUT, l.lie(l.second(l.t)) == CUT],
+        lambda l: [l.is_a("add"), l.lie(l.first(l.t)) == l.lie(l.t)],
+        lambda l: [l.is_a("function"), l.lie(l.first(l.t)) == l.lie(l.t) == l.lie(l.second(l.t))],
+        lambda l: [l.is_a("rename"), l.lie(l.t) == PARTIAL],
+        lambda l: [l.is_a("all_gather"), l.lie(l.first(l.t)) == PARTIAL],
+        lambda l: [l.is_a("all_reduce"), l.lie(l.t) == PARTIAL],
+        lambda l: [l.is_a("reduce_scatter")],
+        lambda l: [l.is_a("slice")],
+        lambda l: [l.is_a("all_to_all"), l.lie(l.t) == PARTIAL],
+    ],
+    ids=[
+        *("a product of terms", "slices along what is not summed over", "a sum of what lies otherwise"),
+        *("a function of terms, or of slices of its rows", "terms that are renamed"),
+        *("terms that are gathered", "terms of a sum", "anything scattered", "anything sliced"),
+        "slices exchanged for terms",
+    ],
+)
+def test_a_checker_that_accepts_more_has_no_theorem(more):
+    with pytest.raises(KernelError):
+        accepts_also(more)(Kernel("twin"))
+
+
+@pytest.mark.parametrize("move", MOVES)
+def test_a_collective_that_means_something_else_has_no_theorem(move):
+    class Other(ProgramRuns):
+        def _moved(self):
+            return super()._moved() | {move: self.held(self.first(self.t), self.d, self.e) + 1}
+
+    with pytest.raises(KernelError):
+        Other(Kernel("twin"))
+
+
+# ----------------------------------------------------------------------- programs as lists
+def test_a_listed_program_that_forgets_a_move_has_no_theorem():
+    program = distribute(projection(), (MODEL_AXES["tp"],))
+    for move in program.moves:
+        with pytest.raises(KernelError):
+            ListedPrograms(Kernel("twin")).of_listed({"damaged": program.without(move)})
+
+
+def test_a_listed_program_whose_values_are_said_to_lie_otherwise_has_no_theorem():
+    program = distribute(projection(), (MODEL_AXES["tp"],))
+    made = program.lines[0].makes
+    otherwise = [
+        lie for lie in (WHOLE, *map(along, made.indices)) if {"tensor": lie} != program.lies[made]
+    ]
+    for lie in otherwise:
+        damaged = replace(program, lies={**program.lies, made: {"tensor": lie}})
+        with pytest.raises(KernelError):
+            ListedPrograms(Kernel("twin")).of_listed({"damaged": damaged})
+
+
+def test_a_ring_is_not_listed():
+    with pytest.raises(KernelError, match="turns of a ring are not listed"):
+        ProgramListing(distribute(projection(), (MODEL_AXES["cp"],)))
+
+
+@pytest.mark.parametrize("name", listed())
+def test_a_listing_has_every_line_of_its_program_and_reads_what_it_reads(name):
+    program = listed()[name]
+    listing = ProgramListing(program)
+    assert [line for line in program.lines if line.makes not in listing.made] == []
+    made = {}
+    for line, number in zip(program.lines, listing.numbers, strict=True):
+        reads, open_ones = set(), [number]
+        while open_ones:  # through the lines that an operation is made of
+            for read in listing.lines[open_ones.pop()].reads:
+                reads.add(read)
+                open_ones += [read] * (read not in {*made.values(), *listing.made.values()})
+        for value in line.reads:
+            assert made.setdefault(value, listing.made[value]) in reads, line
+        assert listing.lines[number].lie == program.lies[line.makes][listing.axis]
+        made[line.makes] = number
+
+
+@pytest.mark.slow
+def test_what_is_not_tried_of_holding_and_recomputation_is_the_same_programs():
+    for part in PARTS:
+        found = [p for axis in AXES for p in derived(part, (axis,))]
+        lines = [(p.forward, p.backward, p.kept) for p in found]
+        for axis in MODEL_AXES.values():
+            for held in (False, True):
+                for again in AGAIN:
+                    p = distribute(part, (replace(axis, held=held),), again)
+                    assert (p.forward, p.backward, p.kept) in lines, (part.name, axis, again)
 
 
 # -------------------------------------------------------------------------------- mutants
