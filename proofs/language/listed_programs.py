@@ -33,7 +33,7 @@ from spec.language.programs import Program, of_cotangent
 from spec.meaning.terms import given_to
 from spec.models.values import Does, Operation, Value
 
-AT_A_TIME = 32  # lines
+AT_A_TIME = 8  # lines
 
 
 @dataclass(frozen=True)
