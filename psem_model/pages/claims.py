@@ -28,6 +28,8 @@ from psem_model.text.files import beside
 from psem_model.text.html import text
 from psem_model.text.report import Prose
 
+FIRST = 12  # statements of a claim that are shown at once
+
 
 @dataclass(frozen=True)
 class Dropped:
@@ -65,6 +67,16 @@ class ClaimPage:
     @property
     def as_expected(self) -> bool:
         return bool(self.entry["verdict"] == self.claim.expected)
+
+    @property
+    def first(self) -> Sequence[Statement]:
+        """What is stated at once."""
+        return self.concluded[:FIRST]
+
+    @property
+    def further(self) -> Sequence[Statement]:
+        """What is stated where it is asked for."""
+        return self.concluded[FIRST:]
 
 
 def twins() -> dict[str, Any]:

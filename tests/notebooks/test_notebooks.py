@@ -76,7 +76,7 @@ THREE: Any = 3  # no string
 PAIR: Any = (2, 4)
 NOTHING: Any = None
 REFUSED = {
-    "check: given 'proof'; .*nearest: prove": lambda: check("zero2", proof=True),
+    "check: given 'provee'; .*nearest: prove": lambda: check("zero2", provee=True),
     "check: given 'html'; expected one of devices": lambda: check("zero2", html="page.html"),
     "check: given 'json'": lambda: check("zero2", json=True),
     "file_or_strategy: given 3; expected a string": lambda: check(THREE),
