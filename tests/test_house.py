@@ -68,9 +68,9 @@ def public(path):
 FORMS = """
     assumption axisorder closedform collective cost costform device divergence divisible embedding
     everywhere exact exponential factor frozen head indice inturn layer layerkind lie microstep
-    model move number offset opaque operator order owner padding parameter part phase piece pipeline
-    regime relative resting result sample slice stage taker timeline total type unit unknown value
-    verdict weight
+    model number offset opaque operator order owner padding parameter part phase piece pipeline
+    regime relative resting result sample slice stage taker timeline total transfer type unit unknown
+    value verdict weight
 """
 
 
@@ -100,7 +100,7 @@ def members(path):
 # follows, of a pipeline what of its timeline, what is made of it, or that it is
 ALIKE = """
     add bubble contract elements further in_flight in_turns in_two_parts is_in_turns is_sent layer
-    loops makespan messages moves owners padding parts reads repeated resting scale sliced summed
+    loops makespan messages owners padding parts reads repeated resting scale sliced summed
     taker takes_room verdict weighted weights zero
 """
 

@@ -171,6 +171,7 @@ def _of_places() -> tuple[Broken, ...]:
         Broken("a_collective_reads_the_host", "fresh", around(on_host, last=(cast, store))),
         Broken("an_update_crosses_the_host_link", "agreed", without(offload, Kind.FETCH)),
         Broken("weights_are_fetched_from_where_none_are", "agreed", of_no_weights),
+        Broken("weights_are_made_anew_without_moments", "current", _of_no_moments()),
         Broken("what_is_not_known_is_read_twice", "whole", _of_two_reads()),
         Broken("a_copy_is_on_the_other_side", "agreed", around(unread, last=(away,))),
     )
@@ -228,6 +229,14 @@ def _of_an_old_view() -> Schedule:
     reads = tuple(replace(op, source=view) for op in dp.micro_step)
     keep = operation(Kind.KEEP, Buffer.PARAMETERS, view, span=Span.WHOLE)
     return replace(around(dp, before=(keep,)), micro_step=reads, start=(view,))
+
+
+def _of_no_moments() -> Schedule:
+    """Whole optimizer state is gathered, and its weights are made from the parameters again."""
+    gathered = derive(on_batch("R", "S*", "R", "S"))
+    made = operation(Kind.RECOMPUTE, Buffer.PARAMETERS, Buffer.OPTIMIZER_VIEW)
+    sum_, gather, *others = gathered.finish
+    return replace(gathered, finish=(sum_, gather, made, *others))
 
 
 def _of_two_reads() -> Schedule:

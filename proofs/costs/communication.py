@@ -14,7 +14,7 @@ from proofs.costs.owners import owners_send_what_rings_do
 from proofs.tools.encoding import ModeSort, Symbolic, over_placements, realisable
 from proofs.trusted.kernel import Kernel, Theorem
 from proofs.trusted.terms import And, RealVal
-from spec.costs.communication import elements_sent, moves, totals
+from spec.costs.communication import elements_sent, totals, transfers
 from spec.costs.memory import Sizes
 from spec.derivation.derive import derive
 from spec.derivation.norms import clipped
@@ -40,7 +40,7 @@ class Symbols:
         arithmetic = Symbolic([(self.psi, self.c)])
         policy = BytePolicy(self.w, self.g, self.k)
         sizes = Sizes(self.psi, dict.fromkeys(placement.axes, self.n), policy, None, arithmetic)
-        return totals(moves(derive(placement), sizes, micro_steps))
+        return totals(transfers(derive(placement), sizes, micro_steps))
 
     def elements(self, strategy: str, micro_steps: Any = 1) -> Any:
         """Elements one device sends to others."""
@@ -104,7 +104,7 @@ def _hybrid(k: Kernel) -> Theorem:
     placement = STRATEGIES["hsdp"]
     mesh = {"replica": replica, "shard": shard}
     sizes = Sizes(psi, mesh, BytePolicy(2, 2, 12), None, Symbolic())
-    elements = totals(moves(derive(placement), sizes))[0]
+    elements = totals(transfers(derive(placement), sizes))[0]
     inside, across = (shard - 1) * (psi / shard), (replica - 1) * (psi / (shard * replica))
     return k.prove(
         "hybrid_sends_three_passes_inside_two_across",
@@ -139,7 +139,7 @@ def in_bytes_only_with_equal_widths(k: Kernel) -> tuple[Theorem, ...]:
 
     def sent(schedule: Schedule) -> tuple[Any, Any]:
         """Bytes to other devices, and over the host link."""
-        return totals(moves(schedule, sizes))[1:]
+        return totals(transfers(schedule, sizes))[1:]
 
     zero1, zero3, offload = (derive(STRATEGIES[x]) for x in ("zero1", "zero3", "zero-offload"))
     a_pass = (s.n - 1) * s.c
@@ -202,7 +202,7 @@ def _hybrid_accumulates(k: Kernel) -> Theorem:
             replace(STRATEGIES["hsdp"], again=axes, uses=USES),
         )
         for placement, outside in zip((first, again), across, strict=True):
-            sent = totals(moves(derive(placement), sizes, m))[0]
+            sent = totals(transfers(derive(placement), sizes, m))[0]
             claims.append(sent == inside + outside)
     return k.prove("hybrid_sums_over_replicas", And(*claims))
 

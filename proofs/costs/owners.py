@@ -8,7 +8,7 @@ from itertools import product
 
 from proofs.costs.own_parts import places_of
 from proofs.trusted.kernel import Kernel, KernelError
-from spec.costs.communication import moves
+from spec.costs.communication import transfers
 from spec.costs.memory import Sizes, Unit, Vector
 from spec.costs.owners import Owners
 from spec.derivation.derive import derive
@@ -118,7 +118,7 @@ def _require_named(k: Kernel) -> None:
         of_units = [sizes.slice(axes, Span.UNIT, pair) for axes in ((BATCH,), ())]
         if of_units != [3 * 4 + 1 * 7, 2 * 5 + 3 * 4 + 1 * 7]:
             raise KernelError(f"{k.claim}: of units and in all owners have {of_units}")
-        found = moves(derive(STRATEGIES[name]), sizes)
+        found = transfers(derive(STRATEGIES[name]), sizes)
         has = [(move.collective, move.elements) for move in found]
         if has != moved or sizes.at_rest(State.OPTIMIZER, (BATCH,)) != largest:
             raise KernelError(f"{k.claim}: owners in {name} send {has}, not {moved}")

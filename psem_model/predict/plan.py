@@ -15,7 +15,7 @@ from psem_model.predict.activations import Activations
 from psem_model.predict.parts import BACKWARD, FORWARD, Moved, PartCosts, with_slots
 from psem_model.predict.weights import Group, Placeholders, StageWeights, placeholders
 from psem_model.text.figures import counted
-from spec.costs.communication import Transfer, moves
+from spec.costs.communication import Transfer, transfers
 from spec.costs.memory import MODEL_STATES, Sizes
 from spec.costs.model_costs import Indices, parameters
 from spec.derivation.distribute import NOTHING
@@ -416,7 +416,7 @@ class StageCosts:
         """Norms and counts: of each group of weights, on all stages, whatever weights these have."""
         plan, pipe = self.plan, (self.plan.step.stages,)
         for group in plan.step.groups:
-            found = moves(group.schedule, Sizes(plan.psi, plan.mesh, plan.policy), plan.micro_steps)
+            found = transfers(group.schedule, Sizes(plan.psi, plan.mesh, plan.policy), plan.micro_steps)
             numbers = (move for move in found if move.op.target in SCALARS)
             if self.number == plan.pipe.stages - 1:  # it ends the chain of a broadcast over stages
                 numbers = (m for m in numbers if (m.op.kind, m.op.axes) != (Does.BROADCAST, pipe))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from psem_model.check.placements import refused
 from psem_model.text.errors import or_nearest, quoted
-from spec.costs.communication import Transfer, moves, totals
+from spec.costs.communication import Transfer, totals, transfers
 from spec.costs.memory import MODEL_STATES, Sizes, peak, resting
 from spec.derivation.derive import derive
 from spec.language.schedule import Schedule
@@ -121,7 +121,7 @@ def predict_schedule(schedule: Schedule, sizes: Sizes, micro_steps: Number = 1) 
     For any kind of number.
     """
     sizes = replace(sizes, cut=schedule.cut)
-    found = moves(schedule, sizes, micro_steps)
+    found = transfers(schedule, sizes, micro_steps)
     rest = {state: resting(schedule, state, sizes) for state in MODEL_STATES}
     return Prediction(
         schedule,
@@ -182,7 +182,7 @@ def _many(schedule: Schedule, psi: Any, devices: Any, k: Any, w: Any, g: Any) ->
     (axis,) = schedule.axes
     sizes = Sizes(psi, {axis: devices}, BytePolicy(w, g, k), None, Arrays(), schedule.cut)
     parameters, optimizer, gradients = (resting(schedule, s, sizes) for s in MODEL_STATES)
-    elements, _, _ = totals(moves(schedule, sizes), 0)
+    elements, _, _ = totals(transfers(schedule, sizes), 0)
     return {"resting": parameters + optimizer + gradients, "elements": elements}
 
 

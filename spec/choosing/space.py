@@ -16,7 +16,7 @@ from functools import cache, lru_cache
 from itertools import product
 
 from spec.checking.verdict import Verdict, check
-from spec.costs.communication import moves, totals
+from spec.costs.communication import totals, transfers
 from spec.costs.memory import Sizes, total_resting
 from spec.derivation.derive import derive
 from spec.language.schedule import Schedule
@@ -49,7 +49,7 @@ class Cost:
 def cost(placement: Placement, sizes: Sizes, micro_steps: Number = 1) -> Cost:
     """The cost of a placement, for any kind of number."""
     schedule = derive(placement)
-    _, sent, host = totals(moves(schedule, sizes, micro_steps), 0 * sizes.psi)
+    _, sent, host = totals(transfers(schedule, sizes, micro_steps), 0 * sizes.psi)
     return Cost(total_resting(schedule, sizes), sent, host)
 
 

@@ -77,7 +77,7 @@ def _by_owners(op: Op, sizes: Sizes) -> bool:
     return sizes.owners is not None and op.kind is Kind.ALL_GATHER and op.phase is Phase.PUBLISH
 
 
-def moves(schedule: Schedule, sizes: Sizes, micro_steps: Number = 1) -> list[Transfer]:
+def transfers(schedule: Schedule, sizes: Sizes, micro_steps: Number = 1) -> list[Transfer]:
     """Every operation that moves data, in order."""
     found = []
     for ops, times in ((schedule.micro_step, micro_steps), (schedule.finish, 1)):

@@ -18,7 +18,7 @@ from psem_model.simulator import Arithmetic, simulate
 from psem_model.text.places import EXAMPLES
 from spec.checking.programs import check_program
 from spec.checking.verdict import check
-from spec.costs.communication import moves
+from spec.costs.communication import transfers
 from spec.costs.memory import Sizes
 from spec.language.schedule import Phase
 from spec.meaning.reference import first_divergence
@@ -179,7 +179,7 @@ def test_norm_gradients_not_summed_along_tensor_under_dp_times_tp_sp_are_rejecte
 # ------------------------------------------------------------------------- costs
 def sent_along(schedule, axis, mesh, psi, micro_steps):
     """Elements each device sends in its group along one axis."""
-    found = moves(schedule, Sizes(psi, mesh, MIXED_ADAM, cut=schedule.cut), micro_steps)
+    found = transfers(schedule, Sizes(psi, mesh, MIXED_ADAM, cut=schedule.cut), micro_steps)
     return sum(m.elements for m in found if m.op.axes == (axis,))
 
 

@@ -9,7 +9,7 @@ from itertools import pairwise, product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spec.costs.communication import elements_sent, moves
+from spec.costs.communication import elements_sent, transfers
 from spec.costs.memory import (
     MODEL_STATES,
     Sizes,
@@ -104,7 +104,7 @@ def test_only_updated_weights_come_from_their_owners():
     sizes = Sizes(12, {BATCH: 4}, POLICY, cut=(BATCH,), owners=owners)
     by_owners = {}
     for omega in ("S", "S*"):
-        found = moves(derive(on_batch("R", omega, "R", "S")), sizes)
+        found = transfers(derive(on_batch("R", omega, "R", "S")), sizes)
         by_owners[omega] = {m.op.state for m in found if m.collective == "broadcast"}
     assert by_owners == {"S": {State.PARAMETERS}, "S*": set()}
 

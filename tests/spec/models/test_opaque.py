@@ -13,7 +13,7 @@ from psem_model.reading.schedules import loads
 from psem_model.reading.shapes import small
 from spec.checking.steps import check_step
 from spec.checking.verdict import check
-from spec.costs.communication import moves
+from spec.costs.communication import transfers
 from spec.costs.memory import MODEL_STATES, Sizes
 from spec.derivation.distribute import distribute
 from spec.derivation.steps import derive_step, step_of
@@ -183,7 +183,7 @@ def test_a_step_is_right_where_every_need_is_met_and_sends_what_meets_it(placeme
     assert check(schedule, mesh, micro_steps).accepted
     found = Counter(dict.fromkeys(MODEL_STATES, 0))
     costs = Sizes(1, mesh, MIXED_ADAM, arithmetic=DIVISIBLE, cut=schedule.cut)
-    for move in moves(schedule, costs, micro_steps):
+    for move in transfers(schedule, costs, micro_steps):
         if not move.to_host and move.op.source is not Buffer.ACTIVATIONS:
             found[move.op.state] += move.elements
     assert found == sent
