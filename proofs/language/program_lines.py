@@ -168,8 +168,12 @@ class ProgramLines:
         """What moves leave on a device, as collectives mean it; where it is no owner, anything."""
         t, d, e, v = self.t, self.d, self.e, self.first(self.t)
         found = {}
+
+        def here(at: Any) -> Any:
+            return self.held(v, at[AXIS], e)
+
         for move, (before, after) in MOVES.items():
-            value: Callable[[Any], Any] = lambda at: self.held(v, at[AXIS], e)  # noqa: E731
+            value: Callable[[Any], Any] = here
             if before is PARTIAL:
                 value = summed(value, AXIS, self.n, lambda n, _: self.terms(v, e, n))
             elif before is CUT:

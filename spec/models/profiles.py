@@ -199,7 +199,7 @@ def realised(part: Part, profile: Profile, width: Number) -> Part:
     uncut = profile.whole.intersection(weight.name for weight in part.weights)
     return replace(
         sized,
-        whole=uncut or profile.whole,
+        whole=uncut or profile.whole,  # where a weight has all words, its values do
         stores=stores,
         merged=profile.merged,
         apart=profile.apart,

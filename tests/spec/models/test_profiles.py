@@ -18,9 +18,11 @@ from psem_model.predict.rounding import rounded
 from psem_model.reading.profiles import read as profiled
 from psem_model.reading.shapes import small
 from psem_model.text.errors import BadInput
+from spec.derivation.distribute import distribute
 from spec.models.parts import parts
-from spec.models.profiles import rows_of
-from spec.models.states import State
+from spec.models.profiles import TEXTBOOK, realised_parts, rows_of
+from spec.models.states import MIXED_ADAM, State
+from spec.plans.model_strategies import MODEL_AXES
 from tests.support.profiled_plans import MODEL, SHAPE, profiled_as
 from tests.support.profiles import profiles
 
@@ -285,3 +287,11 @@ def test_optimizer_state_that_begins_as_gradients_is_whole_where_they_are(profil
 )
 def test_types_are_said_by_a_policy_or_by_what_passes(name, says):
     assert profiled(name).says_types is says
+
+
+@pytest.mark.parametrize("axis", ["tp", "tp+sp"])
+def test_a_head_whose_weight_is_whole_moves_nothing_whatever_logits_are_to_be(axis):
+    for whole in ({"head_weight"}, {"head_weight", "logits"}):
+        profile = replace(TEXTBOOK, whole=frozenset(whole))
+        head = realised_parts(small("llama", experts=False), profile, MIXED_ADAM.w)[-1]
+        assert distribute(head, (MODEL_AXES[axis],)).moves == ()
