@@ -49,7 +49,8 @@ class Case:
     `mixed`: bf16 weights to compute with, fp32 ones to update; of DDP, gradients in 2 bytes on
     their way. `each`: gradients are reduced in each micro-step; else in the last alone (no_sync).
     `reshard`: of FSDP2, what its option says; None is its default. `views`: of DDP, gradients are views
-    of buckets. `bucket`: bytes of a bucket. `cut_loss`: loss_parallel. `order`, `chunks`: of pipelines.
+    of buckets. `bucket`: bytes of a bucket. `cut_loss`: loss_parallel. `whole_words`: the embedding and
+    the head are in no plan of tensor parallelism. `order`, `chunks`: of pipelines.
     `rotate`: of ring attention, how keys and values travel. `offload`: FSDP2's states are on the host;
     with `fake`, of a device beside it, else of one that is the host itself. `aside`: not looked at
     while formulas of what PyTorch does were first written.
@@ -70,6 +71,7 @@ class Case:
     views: bool = False
     bucket: int = 0
     cut_loss: bool = False
+    whole_words: bool = False
     order: str = ""
     chunks: int = 1
     rotate: str = ""
@@ -88,6 +90,12 @@ class Case:
     def is_beside(self) -> bool:
         """Whether the device's memory is not the host's."""
         return self.offload and self.fake
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether ranks cut features inside MLPs that they do not divide."""
+        of = self.model.feed_forward if isinstance(self.model, Decoder) else 0
+        return of % self.sizes.get("tensor", 1) != 0
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -310,6 +318,8 @@ def _later() -> Iterator[Case]:
             yield Case(strategy, replace(fives, fused=True), on(tensor=5), cut_loss=cut_loss)
         yield Case(f"fsdp2 x {strategy}", even, on(batch=3, tensor=2), samples=1)
         yield Case(f"fsdp2 x {strategy}", fives, on(batch=7, tensor=5), fake=True)
+    yield from _whole_words()
+    yield from _uneven()
     for order, chunks in (("gpipe", 1), ("1f1b", 1), ("interleaved", 2)):
         yield Case(
             "pp", replace(fives, layers=10), on(pipe=5), order=order, chunks=chunks, micro_steps=5
@@ -323,6 +333,36 @@ def _later() -> Iterator[Case]:
     for rotate in ("all-to-all", "all-gather"):
         yield Case("cp", replace(odd, fused=True, sequence=15), on(context=5), rotate=rotate)
         yield Case("cp", replace(even, fused=True), on(context=7), rotate=rotate, samples=1)
+
+
+def _whole_words() -> Iterator[Case]:
+    """The embedding and the head in no plan of tensor parallelism; words that divide, or do not."""
+    five, three = Decoder(5, 20, 5, 5, 30, 33, 10), Decoder(4, 36, 6, 3, 30, 43, 12)
+    for n, models in (
+        (2, (SMALL, GROUPED, FUSED, GPT)),
+        (3, (three,)),
+        (4, (WIDE, UNEVEN)),
+        (5, (five,)),
+    ):
+        for model in models:
+            yield Case("tp", model, on(tensor=n), whole_words=True)
+    yield Case("tp", WIDE, on(tensor=2), whole_words=True, micro_steps=2, optimizer="momentum")
+    yield Case("tp", WIDE, on(tensor=8), whole_words=True, samples=3, optimizer="sgd")
+    for model, batch, tensor in ((WIDE, 2, 2), (GROUPED, 3, 2), (UNEVEN, 2, 4)):
+        yield Case("fsdp2 x tp", model, on(batch=batch, tensor=tensor), whole_words=True)
+    yield Case("fsdp2 x tp", WIDE, on(batch=8, tensor=8), whole_words=True, fake=True)
+
+
+def _uneven() -> Iterator[Case]:
+    """Features inside MLPs that ranks do not divide; of 9 the last of 4 has none."""
+    some, few = replace(SMALL, sequence=8, feed_forward=30), replace(SMALL, sequence=8, feed_forward=9)
+    for strategy in ("tp", "tp+sp"):
+        for model in (some, few, replace(GROUPED, feed_forward=41)):
+            yield Case(strategy, model, on(tensor=model.kv_heads))
+        yield Case(strategy, some, on(tensor=4), micro_steps=2, optimizer="momentum", cut_loss=True)
+        yield Case(f"fsdp2 x {strategy}", some, on(batch=2, tensor=4))
+        yield Case(f"fsdp2 x {strategy}", few, on(batch=2, tensor=2))
+    yield Case("tp", some, on(tensor=4), whole_words=True)
 
 
 def cases() -> tuple[Case, ...]:

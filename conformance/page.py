@@ -27,7 +27,8 @@ A row is a figure of a case, rank by rank. It is
 * **equal**: psem's textbook figure is the recorded one, on every rank;
 * **equal under the profile**: the plan that `psem predict --profile NAME` makes gives it, at each
   rank's place, with the packaged profile of the strategy, or a file that is like it and says what the
-  case does otherwise (`no_sync`, views, the size of buckets, fused attention, a ring gathered at once).
+  case does otherwise (`no_sync`, views, the size of buckets, fused attention, a ring gathered at once,
+  the embedding and the head in no plan of `parallelize_module`).
   Of perceptrons the plan has the shapes of the weights, which the command line does not take;
 * or it **fails**, and so does a test.
 
@@ -38,9 +39,10 @@ put aside while formulas of what PyTorch does were first written, and none faile
 took the place of most of these formulas, were written with all these rows at hand.
 
 {later:,} more, of {later_cases} cases, were recorded when the profiles had been written, of other
-shapes, ranks and options. Four of them failed at first, and told of a rule each: a rank's own words are
-what FSDP2 cuts beside `tp` (twice); layer_norm's numbers of rows are in fp32, but on CPU; numbers of
-tokens of a step are kept while a chunk has a micro-batch in flight.
+shapes, ranks and options. Some of them failed at first, and told of a rule each: a rank's own words are
+what FSDP2 cuts beside `tp`, and its own columns too; layer_norm's numbers of rows are in fp32, but on
+CPU; numbers of tokens of a step are kept while a chunk has a micro-batch in flight; a slice of columns
+is a copy without padding.
 
 ## Strategies
 
@@ -90,7 +92,9 @@ psem counts as many, of each.
 * Ring attention as a user calls it: its dispatcher takes no kernel for CPU. Its loop was run with that
   kernel, on consecutive slices of the tokens, without load balancing.
 * Numerics in mixed precision: they are not those of one process.
-* Heads and features that tensor parallelism does not divide: PyTorch fails on them. Words are compared.
+* Heads that tensor parallelism does not divide: PyTorch fails on them. Words are compared, and features
+  inside MLPs, with `use_local_output=False` of the products that make them: it fails without that.
+* The embedding and the head in no plan beside `tp+sp`: layers would take all tokens for slices of more.
 """
 
 TRAFFIC, MEMORY, NUMBERS = range(3)

@@ -36,6 +36,9 @@ WORDS = "the gradient of the embedding's words is whole on each rank"
 OWN_WORDS = "each rank's own words, without padding"
 COPY = "momentum, if that is the optimizer's, begins as a copy of the gradient"
 TERMS = "gradients of norms stay terms: each use by the optimizer sums them, of which Adam has three"
+WHOLE_WORDS = "all words are on each rank: the embedding and the head are in no plan"
+OWN_FEATURES = "each rank's own features inside the MLP, without padding"
+OWN_COLUMNS = "slices of columns are copies without padding"
 FIRST = "gradients of norms are summed whole, then cut, in each micro-step"
 LOGITS = "logits are gathered, or of each token the maximum, the sum and the loss are summed"
 COMPRESSED = "the hook compresses gradients to 2 bytes"
@@ -93,6 +96,10 @@ def _of_types(case: Case) -> Iterator[tuple[str, Any]]:
 
 def _of_tensor(case: Case, profile: Profile) -> Iterator[tuple[str, Any]]:
     """What tensor parallelism changes."""
+    if case.whole_words:
+        yield "whole", ["word_weight", "head_weight"]
+    if case.is_uneven and profile.holds_root:
+        yield from {"uneven": True, "unpadded": ["optimizer", "activations"]}.items()
     if case.strategy == "fsdp2 x tp":
         yield "apart", True
     if case.strategy == "fsdp2 x tp+sp":
@@ -117,6 +124,12 @@ class Way:
     when: Callable[[Case], bool] = lambda case: True
 
 
+def cuts_words(case: Case) -> bool:
+    """Whether tensor parallelism cuts the embedding and the head."""
+    return not case.whole_words
+
+
+OF_OWN = ("gradients", "waiting", "moments")  # of what a rank has itself
 WEIGHTS = ("batch", "shard", "replica")  # axes that weights are copied, or cut, along
 WAYS = (
     Way(SHARDED, ("all_gather", "reduce_scatter"), WEIGHTS, ROWS),
@@ -146,12 +159,21 @@ WAYS = (
     Way(("zero redundancy",), ("broadcast",), WEIGHTS, FILLED, lambda case: case.views),
     Way(("zero redundancy",), ("moments",), (), OWNERS),
     Way(("tp", "fsdp2 x tp"), ("all_reduce",), ("tensor",), APART),
-    Way(TENSOR, ("all_gather", "all_reduce", "reduce_scatter"), ("tensor",), LOGITS),
+    Way(
+        TENSOR,
+        ("all_gather", "all_reduce", "reduce_scatter"),
+        ("tensor",),
+        LOGITS,
+        cuts_words,
+    ),
     Way(("tp+sp",), ("all_reduce",), ("tensor",), TERMS),
     Way(("fsdp2 x tp+sp",), ("all_reduce",), ("tensor",), FIRST),
-    Way(("tp", "tp+sp"), ("gradients", "waiting"), (), WORDS),
-    Way(("tp", "tp+sp"), ("gradients", "waiting", "moments"), (), OWN_WORDS),
+    Way(("tp", "tp+sp"), ("gradients", "waiting"), (), WORDS, cuts_words),
+    Way(("tp", "tp+sp"), OF_OWN, (), OWN_WORDS, cuts_words),
+    Way(("tp", "tp+sp"), OF_OWN, (), OWN_FEATURES, lambda case: case.is_uneven),
     Way(("tp", "tp+sp"), ("moments",), (), COPY),
+    Way(TENSOR, ("parameters", *OF_OWN), (), WHOLE_WORDS, lambda case: case.whole_words),
+    Way(("tp", "tp+sp"), ("parameters",), (), OWN_COLUMNS, lambda case: case.is_uneven),
     Way(SEQUENCE, ("all_gather",), ("tensor",), "what is gathered in forward is kept for backward"),
     Way(("cp",), ("permute",), ("context",), "keys and values travel as copies for each head"),
     Way(EVERY, ("counts",), (), "Adam counts the steps of each weight: 4 bytes"),

@@ -1,4 +1,7 @@
-"""Record every case again: python -m conformance.record [part of a name]."""
+"""Record every case again: python -m conformance.record [part of a name].
+
+With --new: the cases that are not recorded.
+"""
 
 from __future__ import annotations
 
@@ -45,9 +48,15 @@ def by_fake(chosen, folder):
     return logs
 
 
+def is_new(case):
+    """Whether nothing was recorded of a case."""
+    return case.name not in recorded(case.strategy)["cases"]
+
+
 def main():
     part = sys.argv[1] if len(sys.argv) > 1 else ""
-    chosen = [case for case in cases() if part in case.name]
+    is_chosen = is_new if part == "--new" else lambda case: part in case.name
+    chosen = [case for case in cases() if is_chosen(case)]
     with tempfile.TemporaryDirectory() as folder:
         logs = by_fake([case for case in chosen if case.fake and not case.is_beside], folder)
         logs |= by_fake([case for case in chosen if case.is_beside], folder)

@@ -88,6 +88,7 @@ def tensor_parallel(case, model, mesh, sequence=False):
     mesh = mesh["tensor"] if len(case.mesh) > 1 else mesh
     stream = Shard(1) if sequence else Replicate()
     logits = Shard(-1) if case.cut_loss else Replicate()
+    local = not case.is_uneven  # a local tensor does not tell of uneven slices
     ends = {
         "embedding": RowwiseParallel(input_layouts=Replicate(), output_layouts=stream),
         "head": ColwiseParallel(
@@ -99,9 +100,9 @@ def tensor_parallel(case, model, mesh, sequence=False):
         "attention.wk": ColwiseParallel(),
         "attention.wv": ColwiseParallel(),
         "attention.wo": RowwiseParallel(output_layouts=stream),
-        "mlp.w1": ColwiseParallel(),
+        "mlp.w1": ColwiseParallel(use_local_output=local),
         "mlp.w2": RowwiseParallel(output_layouts=stream),
-        "mlp.w3": ColwiseParallel(),
+        "mlp.w3": ColwiseParallel(use_local_output=local),
     }
     if sequence:
         ends["norm"] = SequenceParallel()
@@ -115,7 +116,7 @@ def tensor_parallel(case, model, mesh, sequence=False):
         }
     for each in model.layers.values():
         parallelize_module(each, mesh, layer)
-    return parallelize_module(model, mesh, ends)
+    return model if case.whole_words else parallelize_module(model, mesh, ends)
 
 
 def sequence_parallel(case, model, mesh):

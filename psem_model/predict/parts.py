@@ -90,9 +90,19 @@ class PartCosts:
         has, lies = self.parameters[name], self.program.lies[weight]
         if name in profile.wholes.get(state, ()):
             return elements(weight, {}, self.indices, self.mesh) - has
-        if state not in profile.unpadded:
-            return 0
-        return elements(weight, lies, self.indices, self.mesh, place) - has
+        if state in profile.unpadded:
+            return elements(weight, lies, self.indices, self.mesh, place) - has
+        return self.own_columns(weight, place) - has if profile.uneven else 0
+
+    def own_columns(self, weight: Value, place: Device) -> Number:
+        """Elements of a weight's padded rows, and of those of its other indices that a device has.
+
+        (DTensor's slices of rows are parts of padded ones; others are copies, unless they are empty.)
+        """
+        rows = rows_of(weight, self.program.part)
+        columns = tuple(index for index in weight.indices if index not in rows)
+        own = self.elements_of(weight, columns, place) or self.elements_of(weight, columns)
+        return self.elements_of(weight, rows) * own
 
     def kept(self, profile: Profile, place: Device) -> Number:
         """Bytes kept from forward to backward by the device at a place."""
@@ -115,7 +125,8 @@ class PartCosts:
             return Vector(size)
         weight = next(w for w in self.program.part.weights if w.name == name)
         indices = rows_of(weight, self.program.part)
-        row = size // self.elements_of(weight, indices)
+        columns = tuple(index for index in weight.indices if index not in indices)
+        row = self.elements_of(weight, columns, place)
         return Vector(self.elements_of(weight, indices, place), row)
 
     def elements_of(self, weight: Value, indices: tuple[str, ...], place: Device = NOWHERE) -> Number:

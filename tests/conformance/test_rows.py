@@ -31,6 +31,9 @@ FEW = [BY_NAME[name] for name in (
     "fsdp2, decoder 2x16x24 4/4 32, batch 4, offload",
     "fsdp2, gpt 3x28x56 7/7 37, batch 5, mixed, micro steps 2, offload",
     "fsdp2 x tp, decoder 2x48x36 8/2 29, batch 3 x tensor 2, samples 1",
+    "fsdp2 x tp, decoder 2x16x24 4/4 30, batch 2 x tensor 4, whole words",
+    "tp, decoder 2x16x30 4/4 32, tensor 4",
+    "tp, decoder 2x16x9 4/4 32, tensor 4",
     "pp, decoder 9x28x56 7/7 37, pipe 3, samples 1, micro steps 6, order interleaved, chunks 2",
 )]  # fmt: skip
 
@@ -83,6 +86,7 @@ def test_a_row_fails_if_anything_recorded_on_any_rank_is_more(case):
             assert damaged.verdict is Verdict.FAILS
 
 
+OF_MODEL = ("layers", "hidden", "heads", "kv_heads", "feed_forward", "vocabulary", "sequence")
 ON_HOST = "parameters=S*+O,optimizer=S+O,gradients=S+O,activations=S"
 AS_TYPED = {
     "ddp, decoder 2x16x24 4/4 32, batch 2": "dp(2)",
@@ -97,8 +101,7 @@ AS_TYPED = {
 @pytest.mark.parametrize("name", AS_TYPED)
 def test_the_plan_of_a_case_is_the_one_that_a_user_types(name):
     case = BY_NAME[name]
-    keys = ("layers", "hidden", "heads", "kv_heads", "feed_forward", "vocabulary", "sequence")
-    model = {key: str(getattr(case.model, key)) for key in keys}
+    model = {key: str(getattr(case.model, key)) for key in OF_MODEL}
     model |= {"block": "llama", "micro_batch": str(case.samples)}
     asked = Asked("predict", AS_TYPED[name], model=model, profile=name_of(case))
     if case.offload:
@@ -106,6 +109,22 @@ def test_the_plan_of_a_case_is_the_one_that_a_user_types(name):
     typed = read(asked).fullest
     planned = Planned(case, log_of(case).shapes)
     assert figures_of(typed) == figures_of(planned.profile.fullest)
+
+
+def test_words_that_a_user_leaves_out_of_the_plan_are_predicted_by_a_file_that_says_so(tmp_path):
+    case = BY_NAME["tp, decoder 2x16x24 4/4 30, tensor 4, whole words"]
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        'title = "no plan for words"\nlike = "parallelize"\n[[differs]]\nwhat = "x"\nwhy = "y"\n'
+        'source = "z"\nwhole = ["word_weight", "head_weight"]\n'
+    )
+    model = {key: str(getattr(case.model, key)) for key in OF_MODEL}
+    model |= {"block": "llama", "micro_batch": str(case.samples)}
+    typed = read(Asked("predict", "tp(4)", model=model, profile=str(file))).fullest
+    found = figures_of(typed)
+    recorded = {row.figure: row.recorded[0] for row in rows_of(case) if row.figure in found}
+    assert len(recorded) == 6
+    assert recorded == {figure: found[figure] for figure in recorded}
 
 
 def test_traffic_that_was_recorded_and_that_nobody_derives_fails():
