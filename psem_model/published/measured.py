@@ -16,6 +16,7 @@ from spec.costs.memory import MODEL_STATES
 from spec.models.states import State
 
 GIB = 2**30
+ALLOCATED = "allocated"
 NEAR = 2  # per cent within which what is kept is to lie
 STATES = [state.value for state in MODEL_STATES]
 COLUMNS = ("model", "plan", "tokens", *STATES, "kept", "measured", "peak", "off")
@@ -26,7 +27,8 @@ class Row:
     """One measurement, in GiB, and the options of the command that predicts it.
 
     `stage`: of a pipeline, whose fullest device it is of. `also`: numbers of micro-batches for which
-    the source's table has the same. `reserved`: of memory with what the allocator holds back.
+    the source's table has the same. `of`: of which memory, such as reserved, with what the allocator
+    holds back. `apart`: of a system that no profile describes.
     """
 
     source: str
@@ -37,7 +39,8 @@ class Row:
     measured: float
     stage: int = 0
     also: Sequence[int] = ()
-    reserved: bool = False
+    of: str = ALLOCATED
+    apart: bool = False
 
     def _typed(self, examples: str) -> dict[str, str]:
         """The options of the command; `examples`: the folder of those that are packaged."""
@@ -56,7 +59,9 @@ class Row:
     @cached_property
     def predicted(self) -> Plan:
         """The plan that the command reads, in whatever folder this is."""
-        return read(asked("predict", {"strategy": self.plan, **self._typed(str(EXAMPLES))}))
+        typed = self._typed(str(EXAMPLES))
+        given = {"policy" if name == "bytes" else name: value for name, value in typed.items()}
+        return read(asked("predict", {"strategy": self.plan, **given}))
 
     @cached_property
     def costs(self) -> StageCosts:
@@ -86,21 +91,33 @@ class Row:
     @property
     def is_near(self) -> bool:
         """Whether what is kept is as near as it is to be, where allocated memory was measured."""
-        return not self.reserved and abs(self.off) <= NEAR
+        return self.of == ALLOCATED and abs(self.off) <= NEAR
+
+
+@cache
+def written() -> tuple[Row, ...]:
+    """All measurements. Raises TypeError for a field that is unknown or missing."""
+    return tuple(Row(**row) for row in rows_in(beside(__file__, "measured.toml")))
 
 
 @cache
 def rows() -> tuple[Row, ...]:
-    """All measurements, misses first. Raises TypeError for a field that is unknown or missing."""
-    found = [Row(**row) for row in rows_in(beside(__file__, "measured.toml"))]
+    """Those of systems that a profile describes, misses first."""
+    found = (row for row in written() if not row.apart)
     return tuple(sorted(found, key=lambda row: (row.within, -abs(row.off))))
+
+
+@cache
+def rows_apart() -> tuple[Row, ...]:
+    """Those of systems that none describes."""
+    return tuple(row for row in written() if row.apart)
 
 
 def table_rows() -> tuple[tuple[Row, ...], ...]:
     """The stages of each row of the sources' tables that are of allocated memory, the fullest first."""
     found: dict[tuple[str, str, int], list[Row]] = {}
     for row in rows():
-        if not row.reserved:
+        if row.of == ALLOCATED:
             found.setdefault((row.what, row.plan, row.sequence), []).append(row)
     stages = (tuple(sorted(of, key=lambda row: -row.measured)) for of in found.values())
     return tuple(of for of in stages for _ in (0, *of[0].also))
@@ -108,22 +125,32 @@ def table_rows() -> tuple[tuple[Row, ...], ...]:
 
 def page() -> str:
     """docs/MEASURED.md."""
-    found, table = rows(), table_rows()
+    found, table, apart = rows(), table_rows(), rows_apart()
     words: dict[str, str] = beside(__file__, "measured.toml")["page"]
     head = words["head"].format(
         within=sum(row.within for row in found),
         rows=len(found),
-        reserved=sum(row.reserved for row in found),
+        reserved=sum(row.of != ALLOCATED for row in found),
         near=NEAR,
         close=sum(row.is_near for row in found),
-        allocated=sum(not row.reserved for row in found),
+        allocated=sum(row.of == ALLOCATED for row in found),
         table=len(table),
         table_within=sum(all(row.within for row in stages) for stages in table),
         table_close=sum(stages[0].is_near for stages in table),
     )
-    return (
-        head + "\n".join(_table(found)) + "\n" + words["missing"] + "\n".join(_commands(found)) + "\n"
+    beside_them = words["apart"].format(
+        rows=len(apart),
+        within=sum(row.within for row in apart),
+        above=sum(row.off < 0 for row in apart),
     )
+    lines = (
+        *_table(found),
+        beside_them,
+        *_table(apart),
+        words["missing"],
+        *_commands((*found, *apart)),
+    )
+    return head + "\n".join(lines) + "\n"
 
 
 def _table(found: tuple[Row, ...]) -> Iterator[str]:
@@ -134,7 +161,7 @@ def _table(found: tuple[Row, ...]) -> Iterator[str]:
         cells = [f"{row.sequence:,}", *(f"{figure:.2f}" for figure in figures), f"{row.off:+.1f} %"]
         model = row.what.split(",")[0] + " (outside)" * (not row.within)
         plan = f"`{row.plan}`" + f", stage {row.stage}" * (row.predicted.pipe.stages > 1)
-        cells[-3] += " reserved" * row.reserved
+        cells[-3] += f" {row.of}" * (row.of != ALLOCATED)
         yield f"| {' | '.join([model, plan, *cells])} |"
 
 
