@@ -2,7 +2,7 @@
 
 Read in this order: `terms` (sorts and terms), `values` (operators of numbers), `tree`, `axioms`
 (how a theorem follows from others, and what is left to show for it), `proofs` (how a proof is gone
-through), `polynomials` and `forms` (when terms mean the same), `cases` and `equals` (what follows by
-connectives and equality), `laws` (what operators mean), `graphs` and `reader` (files), `check` and
+through), `polynomials` and `forms` (when terms mean the same), `cases` (what follows by connectives
+and equality), `laws` (what operators mean), `graphs` and `reader` (files), `check` and
 `printing`. It needs Python's standard library only.
 """

@@ -1,5 +1,7 @@
 """Whether formulas are impossible together: case by case, with equals in place of equals.
 
+What holds says what other terms are: a formula that holds is true, its negation is false, and an
+equation is solved for its last monomial. All that one of these is in is written anew, until none is.
 Of a conjunction that does not hold, a case is that one of its parts does not. Where nothing else is
 left to be done, whether the condition of a conditional term holds is one.
 """
@@ -9,28 +11,36 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from psem_check.equals import Equals
 from psem_check.forms import FALSE, TRUE, Form, Forms
-from psem_check.polynomials import ONE, Monomial, Number, Polynomial, constant, plus
+from psem_check.polynomials import (
+    ONE,
+    Monomial,
+    Number,
+    Polynomial,
+    constant,
+    inverse,
+    plus,
+    with_atoms,
+)
 from psem_check.terms import Rejected
 
 
 @dataclass
 class Case:
-    """What holds, of which conjunctions not all parts do, and what comparisons and equations say.
+    """What holds, and what it says that terms are.
 
     `bounds`: by a polynomial without its number, the least number with which it is not negative, and
-    whether it is positive then. `equations`: polynomials that are zero; `solved`: the same by monomial.
+    whether it is positive then. `solved`: what monomials are equal to, by the equations that hold.
+    `known`: what is true, false or solved for, as bits.
     """
 
     so: set[Form] = field(default_factory=lambda: {TRUE})
-    clauses: list[frozenset[Form]] = field(default_factory=list)
     bounds: dict[frozenset[tuple[Monomial, Number]], tuple[Number, bool]] = field(default_factory=dict)
-    equations: list[Polynomial] = field(default_factory=list)
     solved: dict[Monomial, Polynomial] = field(default_factory=dict)
+    known: int = 0
 
     def copy(self) -> Case:
-        return Case({*self.so}, [*self.clauses], {**self.bounds}, [*self.equations], {**self.solved})
+        return Case({*self.so}, {**self.bounds}, {**self.solved}, self.known)
 
 
 class Cases:
@@ -45,58 +55,82 @@ class Cases:
         return self._impossible(Case(), list(formulas))
 
     def _impossible(self, here: Case, new: list[Form]) -> bool:
-        while True:
-            if self._contradicts(here, new):
-                return True
-            new = []
-            if self._units(here, new):
-                return True
-            if new:
-                continue
-            if self._equals(here, new):
-                return True
-            if new:
-                continue
+        while not self._contradicts(here, new):
             clause = self.next(here)
             if clause is None:
                 return False
-            here.clauses = [other for other in here.clauses if other is not clause]
             *others, last = sorted(clause, key=abs)
             for i, part in enumerate(others):
                 if not self._impossible(here.copy(), [-part, *others[:i]]):
                     return False
             new = [-last, *others]
+        return True
 
     def next(self, here: Case) -> frozenset[Form] | None:
         """The conjunction of which each part is a case; None if nothing is left to be done."""
-        return min(here.clauses, key=len, default=None) or self._condition(here)
+        return min(self.clauses(here), key=len, default=None) or self._condition(here)
 
-    def _spend(self, work: int) -> None:
-        self.work -= work
-        if self.work < 0:
-            raise Rejected("it has too many cases")
+    def clauses(self, here: Case) -> list[frozenset[Form]]:
+        """The conjunctions that do not hold."""
+        keys = [self.forms.keys[-form] for form in sorted(here.so, reverse=True) if form < 0]
+        return [key for key in keys if isinstance(key, frozenset)]
 
-    # ------------------------------------------------------------------ connectives and bounds
+    def _condition(self, here: Case) -> frozenset[Form] | None:
+        """The condition of a conditional term, of which it is not known whether it holds."""
+        found = 0
+        for form in here.so:
+            found |= 1 << abs(form) | self.forms.inside[abs(form)]
+        found &= self.forms.conditional
+        if not found:
+            return None
+        condition = self.forms.keys[(found & -found).bit_length() - 1][3]
+        return frozenset([condition, -condition])
+
+    # ------------------------------------------------------------------ what holds
     def _contradicts(self, here: Case, new: list[Form]) -> bool:
-        """Add what holds; whether it cannot, besides what held."""
+        """Add what holds, with all that follows by equals; whether it cannot, besides what held."""
         while new:
             form = new.pop()
-            if -form in here.so or form == FALSE:
-                return True
-            if form in here.so:
-                continue
-            here.so.add(form)
             key = self.forms.keys[abs(form)]
-            if isinstance(key, frozenset):
-                if form > 0:
-                    new.extend(key)
-                else:
-                    here.clauses.append(key)
-            elif key[0] == ">=" and self._bounds(here, form, new):
+            if form > 0 and isinstance(key, frozenset):
+                new.extend(key)
+                continue
+            self._spend(len(here.so))
+            made = self.equal(here, form)
+            if made == FALSE:
                 return True
-            elif key[0] == "=" and form > 0:
-                here.equations.append(dict(key[1]))
+            if made != form:
+                new.append(made)
+            elif form != TRUE:
+                here.so.add(form)
+                known = 1 << abs(form)
+                if self.is_equation(form):
+                    last, rest = self._solved(form)
+                    here.solved[last] = rest
+                    known |= 1 << self.forms.monomial(last)
+                elif type(key) is tuple and key[0] == ">=" and self._bounds(here, form, new):
+                    return True
+                here.known |= known
+                self._renew(here, form, known, new)
         return False
+
+    def _renew(self, here: Case, form: Form, known: int, new: list[Form]) -> None:
+        """Take out what has in it what is known now."""
+        for other in [o for o in here.so if self.forms.inside[abs(o)] & known and o != form]:
+            here.so.remove(other)
+            new.insert(0, other)
+            if self.is_equation(other):
+                del here.solved[self._solved(other)[0]]
+
+    def is_equation(self, form: Form) -> bool:
+        return form > 0 and self.forms.keys[form][0] == "="
+
+    def _solved(self, equation: Form) -> tuple[Monomial, Polynomial]:
+        """The last monomial, that of the deepest atoms, and what it equals: no term becomes deeper."""
+        depths, made = self.forms.depths, dict(self.forms.keys[equation][1])
+        last = max(made, key=lambda m: (sorted((depths[a] for a in m), reverse=True), m))
+        factor = inverse(made.pop(last))
+        return last, plus({}, made, -factor)
 
     def _bounds(self, here: Case, form: Form, new: list[Form]) -> bool:
         """Whether a comparison contradicts the opposite one; the two may be an equation."""
@@ -115,55 +149,47 @@ class Cases:
             new.append(self.forms.zero(made))
         return room < 0 or (room == 0 and (strict or against[1]))
 
-    def _units(self, here: Case, new: list[Form]) -> bool:
-        """Of clauses that something has to be done for, the parts that do not hold yet."""
-        self._spend(1 + sum(map(len, here.clauses)))
-        left = []
-        for clause in here.clauses:
-            if any(-part in here.so for part in clause):
-                continue
-            still = clause - here.so
-            if not still:
-                return True
-            if len(still) == 1:
-                new.extend(-part for part in still)
-            left.append(still)
-        here.clauses = left
-        return False
+    def _spend(self, work: int) -> None:
+        self.work -= work
+        if self.work < 0:
+            raise Rejected("it has too many cases")
 
     # ------------------------------------------------------------------ equals
-    def _equals(self, here: Case, new: list[Form]) -> bool:
-        """Add what holds with equals in place of equals; whether something is impossible by that."""
-        equals = Equals(self.forms, here.so, here.equations, here.solved, self._spend)
-        here.equations, here.solved = equals.equations, equals.solved
-        if equals.contradict:
-            return True
-        for form in self._literals(here):
-            made = equals.inside(form)
-            if made != form:
-                here.so.discard(form)
-                new.append(made)
-        clauses, here.clauses = here.clauses, []
-        for clause in clauses:
-            parts = frozenset(map(equals.inside, clause))
-            if parts == clause:
-                here.clauses.append(clause)
-            else:
-                new.append(-self.forms.both(parts))
-        return False
+    def equal(self, here: Case, form: Form) -> Form:
+        """What a form is, with equals in place of all that it is made of."""
+        self._made: dict[Form, Form] = {}
+        return self._equal(here, form)
 
-    def _literals(self, here: Case) -> list[Form]:
-        return [form for form in here.so if type(self.forms.keys[abs(form)]) is tuple]
+    def _equal(self, here: Case, form: Form) -> Form:
+        if form < 0:
+            return -self._equal(here, -form)
+        if form in here.so or -form in here.so:
+            return TRUE if form in here.so else FALSE
+        if not (1 << form | self.forms.inside[form]) & here.known:
+            return form
+        if form not in self._made:
+            self._spend(1)
+            made = self._changed(here, form)
+            self._made[form] = made if made == form else self._equal(here, made)
+        return self._made[form]
 
-    def _condition(self, here: Case) -> frozenset[Form] | None:
-        """The condition of a conditional term, of which it is not known whether it holds."""
-        found = 0
-        for literal in self._literals(here):
-            found |= self.forms.inside[abs(literal)]
-        for atom in {atom for equation in here.equations for m in equation for atom in m}:
-            found |= 1 << atom | self.forms.inside[atom]
-        found &= self.forms.conditional
-        if not found:
-            return None
-        condition = self.forms.keys[(found & -found).bit_length() - 1][3]
-        return frozenset([condition, -condition])
+    def _changed(self, here: Case, form: Form) -> Form:
+        forms, key = self.forms, self.forms.keys[form]
+        if isinstance(key, frozenset):
+            return forms.both(self._equal(here, part) for part in key)
+        if key[0] in ("+", ">=", "="):
+            made = self._with(here, dict(key[1]))
+            return {"+": forms.number, ">=": forms.at_least, "=": forms.zero}[key[0]](made)
+        if (form,) in here.solved:
+            return forms.number(here.solved[form,])
+        head, sort, of, *arguments = key
+        return forms.make(head, sort, of, [self._equal(here, argument) for argument in arguments])
+
+    def _with(self, here: Case, made: Polynomial) -> Polynomial:
+        """A polynomial with atoms replaced wherever they are, and products as they are."""
+        atoms = {atom: self._equal(here, atom) for monomial in made for atom in monomial}
+        if any(atom != same for atom, same in atoms.items()):
+            made = with_atoms(made, lambda atom: self.forms.polynomial(atoms[atom]))
+        for monomial in [m for m in made if len(m) > 1 and m in here.solved]:
+            made = plus(made, plus(here.solved[monomial], {monomial: -1}), made[monomial])
+        return made

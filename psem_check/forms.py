@@ -14,7 +14,17 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
-from psem_check.polynomials import ONE, Number, Polynomial, constant, inverse, plus, product, value_of
+from psem_check.polynomials import (
+    ONE,
+    Monomial,
+    Number,
+    Polynomial,
+    constant,
+    inverse,
+    plus,
+    product,
+    value_of,
+)
 from psem_check.terms import BOOL, FLOAT, INT, ORDER, Rejected, Sort, Term, Terms
 from psem_check.values import OPERATORS, bits_of, float_of
 
@@ -112,7 +122,7 @@ class Forms:
         if value_of(made) is not None:
             return FALSE if made else TRUE
         said = plus({}, made, inverse(made[max(made)]))
-        return self._named(("=", frozenset(said.items())), {atom for m in said for atom in m})
+        return self._named(("=", frozenset(said.items())), self._parts(said))
 
     def at_least(self, made: Polynomial) -> Form:
         """That a polynomial is not negative."""
@@ -123,18 +133,18 @@ class Forms:
         lead: Number = others[min(others)]
         atoms = {atom for monomial in others for atom in monomial}
         if not atoms <= self._whole:
-            return self._compared(plus({}, made, inverse(max(lead, -lead))), atoms)
+            return self._compared(plus({}, made, inverse(max(lead, -lead))))
         numerators = (factor.numerator for factor in others.values())
         denominators = (factor.denominator for factor in others.values())
         divisor = Fraction(math.gcd(*numerators), math.lcm(*denominators))
         bound = math.floor(number * inverse(divisor))
         said = plus(constant(bound), others, inverse(divisor))
         if lead > 0:
-            return self._compared(said, atoms)
-        return -self._compared(plus(constant(-1), said, -1), atoms)
+            return self._compared(said)
+        return -self._compared(plus(constant(-1), said, -1))
 
-    def _compared(self, made: Polynomial, atoms: Iterable[Form]) -> Form:
-        return self._named((">=", frozenset(made.items())), atoms)
+    def _compared(self, made: Polynomial) -> Form:
+        return self._named((">=", frozenset(made.items())), self._parts(made))
 
     def least(self, form: Form) -> tuple[Polynomial, bool]:
         """The polynomial that a comparison says not to be negative, and whether it is positive."""
@@ -179,9 +189,18 @@ class Forms:
             ((monomial, factor),) = made.items()
             if len(monomial) == 1 and factor == 1:
                 return monomial[0]
-        found = self._named(("+", frozenset(made.items())), {atom for m in made for atom in m})
+        found = self._named(("+", frozenset(made.items())), self._parts(made))
         self._polynomials[found] = made
         return found
+
+    def monomial(self, monomial: Monomial) -> Form:
+        """The number of a single atom, and of a product."""
+        return monomial[0] if len(monomial) == 1 else self._named(("*", monomial), monomial)
+
+    def _parts(self, made: Polynomial) -> set[Form]:
+        """What a polynomial is made of: its atoms, and products of them."""
+        atoms = {atom for monomial in made for atom in monomial}
+        return atoms | {self.monomial(monomial) for monomial in made if len(monomial) > 1}
 
     def _worth(self, head: Any, forms: Sequence[Form]) -> Form | None:
         """What an operator makes of numerals."""

@@ -19,7 +19,7 @@ from psem_check.laws import law
 from psem_check.polynomials import Polynomial, constant, plus, product, value_of
 from psem_check.terms import BOOL, NUMBERS, Rejected, Term
 
-WORK = 100_000  # members of clauses and the like that are looked at in one step
+WORK = 300_000  # terms that are looked at in one step
 FACTORS = 12  # of one product
 NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 

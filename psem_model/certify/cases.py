@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from psem_check.cases import Case, Cases
-from psem_check.equals import Equals
 from psem_check.forms import FALSE, TRUE, Form
 from psem_check.polynomials import Polynomial, constant, plus
 from psem_check.terms import NUMBERS, REAL
@@ -21,7 +20,7 @@ from psem_model.certify.formulas import Formulas
 from psem_model.certify.products import combined
 from psem_model.certify.written import Written
 
-WORK = 90_000  # of the checker's for a step: a little less than it allows
+WORK = 250_000  # of the checker's for a step: a little less than it allows
 SUM = (1, 0)  # factors of a product, degree of a multiple: a sum of comparisons
 
 
@@ -64,8 +63,8 @@ class Search(Cases):
     def next(self, here: Case) -> Clause | None:
         """What is soon impossible comes first."""
         clause = self._lemma(here) or self._impossible_sum(self._comparisons(here))
-        if clause is None and here.clauses:
-            shortest = min(here.clauses, key=len)
+        if clause is None and (clauses := self.clauses(here)):
+            shortest = min(clauses, key=len)
             clause = self._decided(here, shortest) or shortest
         for way in (self._condition, self._apart, self._one_of, self._alike, self._products):
             clause = clause or way(here)
@@ -78,10 +77,9 @@ class Search(Cases):
         """One of which at most one part does not hold yet."""
         for clause in self.lemmas:
             left = clause - here.so
-            if len(left) <= 1 and not any(-part in here.so for part in clause):
-                equals = Equals(self.forms, here.so, here.equations, here.solved, self._spend)
-                if not any(-equals.inside(part) in here.so for part in left):
-                    return clause
+            held = len(left) <= 1 and not any(-part in here.so for part in clause)
+            if held and not any(self.equal(here, part) == FALSE for part in left):
+                return clause
         return None
 
     def _shown(self, clause: Iterable[Form], step: int) -> Clause:
@@ -116,7 +114,7 @@ class Search(Cases):
 
     def _products(self, here: Case) -> Clause | None:
         """Comparisons and equations that cannot hold together, by products of them."""
-        equations = [e for e in here.equations if self._is_of_numbers(e)]
+        equations = [made for made in self._equations(here) if self._is_of_numbers(made)]
         forms = [*self._comparisons(here), *map(self.forms.zero, equations)]
         core = Cores(self.forms, products=True).core(forms)
         few = core and len(core) <= self.effort.comparisons
@@ -176,11 +174,11 @@ class Search(Cases):
         known = self._comparisons(here)
         for several in groups.values():
             for one, other in combinations(several, 2):
-                if found := self._equal(known, here, one, other):
+                if found := self._alike_in(known, here, one, other):
                     return found
         return None
 
-    def _equal(
+    def _alike_in(
         self, known: Sequence[Form], here: Case, one: Sequence[Form], other: Sequence[Form]
     ) -> Clause | None:
         """A lemma for one of the bounds by which arguments are equal, if these follow for all."""
@@ -200,17 +198,19 @@ class Search(Cases):
                     found.append(clause)
         return found[0] if found else None
 
+    def _equations(self, here: Case) -> list[Polynomial]:
+        return [dict(self.forms.keys[form][1]) for form in sorted(here.so) if self.is_equation(form)]
+
     def _atoms(self, here: Case) -> Iterator[Form]:
         """Terms with an operator or a symbol, in anything that holds."""
-        found = {abs(form) for form in here.so} | {a for e in here.equations for m in e for a in m}
         bits = 0
-        for form in found:
+        for form in map(abs, here.so):
             bits |= 1 << form | self.forms.inside[form]
         while bits:
             atom = (bits & -bits).bit_length() - 1
             bits ^= 1 << atom
             key = self.forms.keys[atom]
-            if type(key) is tuple and key[0] not in ("true", "+", ">=", "="):
+            if type(key) is tuple and key[0] not in ("true", "+", "*", ">=", "="):
                 yield atom
 
 

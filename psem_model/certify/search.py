@@ -43,7 +43,7 @@ class Proof:
         shown = [self.written.law(name, *of) for name, of in all_laws(self.terms, self.facts)]
         known += shown
         start = self._run(Start, known)
-        if start.open and len(start.open.clauses) >= FEW:
+        if start.open and len(start.clauses(start.open)) >= FEW:
             known = [*self._needed(start.open, known), *shown]
         return self.written.lists(self._refuted(known, []))
 
@@ -63,10 +63,8 @@ class Proof:
     def _needed(self, here: Case, known: Sequence[int]) -> Sequence[int]:
         """A step that says of what holds only what cannot hold together."""
         forms = self.formulas.forms
-        formulas = [form for form in here.so if type(forms.keys[abs(form)]) is tuple]
-        formulas += map(forms.zero, here.equations)
-        formulas += [-forms.both(clause) for clause in here.clauses]
-        core = Cores(forms, inside=True).core(list(dict.fromkeys(formulas)))
+        formulas = sorted(here.so, key=abs)
+        core = Cores(forms, inside=True).core(formulas)
         if core is None or len(core) == len(formulas):
             return known
         said = self.terms.conjunction([self.formulas.of(form) for form in core])
@@ -98,8 +96,8 @@ class Proof:
     def _signs(self, here: Case) -> Iterator[Term]:
         """That a number is positive, of those that are multiplied."""
         forms = self.formulas.forms
-        keys = [forms.keys[abs(form)] for form in here.so if self.formulas.is_comparison(form)]
-        polynomials = [*here.equations, *(dict(key[1]) for key in keys)]
+        keys = [forms.keys[abs(form)] for form in here.so]
+        polynomials = [dict(key[1]) for key in keys if type(key) is tuple and key[0] in ("=", ">=")]
         for atom in sorted({a for made in polynomials for m in made if len(m) > 1 for a in m}):
             sort = forms.keys[atom][1]
             term = self.formulas.number({(atom,): 1}, sort)
