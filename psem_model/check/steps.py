@@ -16,6 +16,7 @@ from spec.devices.layouts import LayoutError
 from spec.language.moves import Move
 from spec.language.schedule import Schedule
 from spec.language.steps import Group, Step
+from spec.models.custom import Custom
 from spec.models.profiles import TEXTBOOK, Profile, realised_parts
 from spec.models.states import MIXED_ADAM, BytePolicy
 from spec.models.transformer import Transformer
@@ -161,7 +162,7 @@ def _named(weights: tuple[str, ...]) -> str:
 def check_product(
     text: str,
     product: Product,
-    model: Transformer,
+    model: Transformer | Custom,
     sizes: dict[str, int] | None,
     micro_steps: int | None,
     policy: BytePolicy | None,

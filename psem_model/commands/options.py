@@ -225,26 +225,27 @@ RECOMPUTE = option(
     help="Made again for backward: none (the default), attention (or selective), all (or full), sliced "
     "(all, from what is kept in slices).",
 )
-PROGRAM = (
-    option(
-        SHAPE,
-        "--part",
-        type=Word("part", "psem_model.predict.programs:PARTS", only=True),
-        help="A part's program as a table. With --moves, default: layer.",
-    ),
-    BLOCK,
-    option(SHAPE, "--experts", is_flag=True, help="With experts in place of one MLP."),
-    RECOMPUTE,
-    option(OUTPUT, "--moves", is_flag=True, help="Only the collectives."),
-)
 CONFIG = option(
     SHAPE,
     "config",
     "--model",
     "--config",
     type=Word("FILE|NAME", "psem_model.reading.configurations:packaged", file=True),
-    help="The model's shape: a Hugging Face config.json, or the name of a packaged one: llama-3-70b. "
-    "All names: psem tables models --format text.",
+    help="The model: a Hugging Face config.json; the name of a packaged one, such as llama-3-70b "
+    "(all: psem tables models --format text); or one of your own, its forward in TOML.",
+)
+PROGRAM = (
+    option(
+        SHAPE,
+        "--part",
+        type=Word("part", "psem_model.predict.programs:PARTS"),
+        help="A part's program as a table. With --moves, default: layer.",
+    ),
+    CONFIG,
+    BLOCK,
+    option(SHAPE, "--experts", is_flag=True, help="With experts in place of one MLP."),
+    RECOMPUTE,
+    option(OUTPUT, "--moves", is_flag=True, help="Only the collectives."),
 )
 
 

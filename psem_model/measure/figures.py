@@ -9,7 +9,7 @@ from typing import Any
 from psem_model.measure.measured import Figure
 from psem_model.predict.plan import StageCosts
 from psem_model.simulator import Run
-from psem_model.simulator.distributed import DistributedTransformer
+from psem_model.simulator.distributed import DistributedModel
 from psem_model.simulator.network import Network, OpKey
 from spec.costs.memory import MODEL_STATES
 from spec.devices.mesh import along_devices
@@ -33,7 +33,7 @@ def of_schedule(run: Run, costs: StageCosts) -> Iterator[Figure]:
     yield from _in_all(run.sent_elements, run.sent, run.host_link, costs)
 
 
-def of_stage(run: DistributedTransformer, costs: StageCosts) -> Iterator[Figure]:
+def of_stage(run: DistributedModel, costs: StageCosts) -> Iterator[Figure]:
     """Of a stage of a model, per device."""
     stage = run.stages[costs.number]
     elements = sum(placed.elements for placed in stage.placed)
@@ -101,7 +101,7 @@ def _in_all(elements: Number, size: Number, host_link: Number, costs: StageCosts
     yield Figure("host_bytes", "over the host link, bytes", host_link, costs.host_bytes)
 
 
-def _sent(run: DistributedTransformer, costs: StageCosts) -> Iterator[tuple[Axes, int, Number]]:
+def _sent(run: DistributedModel, costs: StageCosts) -> Iterator[tuple[Axes, int, Number]]:
     """The axes, elements and bytes that the device of a stage that sends most sends."""
     stage, number = run.stages[costs.number], costs.number
     here = slice(number * run.inner, (number + 1) * run.inner)  # among the devices of all stages

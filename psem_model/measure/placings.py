@@ -9,7 +9,7 @@ from typing import NamedTuple
 from psem_model.measure.measured import FLOAT, MODULAR
 from psem_model.predict.plan import Plan
 from psem_model.predict.weights import Group, buckets, has_copies
-from psem_model.simulator.distributed import DistributedTransformer
+from psem_model.simulator.distributed import DistributedModel
 from psem_model.simulator.functions import Functions, Real, Residues
 from psem_model.simulator.layout import Vector
 from psem_model.simulator.placed import Placing, dealt
@@ -18,22 +18,24 @@ from psem_model.simulator.stages import Kept
 from psem_model.simulator.tables import OUTSIDE, Key
 from spec.devices.mesh import group_size
 from spec.language.schedule import Schedule
+from spec.models.custom import Custom
 from spec.models.opaque import Opaque
 from spec.models.profiles import Padding, Samples, Units
 from spec.models.states import State
+from spec.models.transformer import Transformer
 
 FUNCTIONS: dict[str, Callable[[], Functions]] = {MODULAR: Residues, FLOAT: Real}
 
 
-def transformer(
+def devices_of(
     plan: Plan,
     arithmetic: str = MODULAR,
     seed: int = 0,
     schedule_of: Callable[[Group], Schedule] = lambda group: group.costs.schedule,
-) -> DistributedTransformer:
+) -> DistributedModel:
     """The devices of a plan, and the single device."""
-    return DistributedTransformer(
-        plan.transformer,
+    return DistributedModel(
+        with_parts(plan),
         plan.step.programs,
         {axis.name: plan.mesh[axis.name] for axis in plan.axes},
         plan.indices["b"],
@@ -49,6 +51,13 @@ def transformer(
         _kept(plan),
         rests_of(plan),
     )
+
+
+def with_parts(plan: Plan) -> Transformer | Custom:
+    """The model, of a plan that is not opaque. Raises TypeError."""
+    if isinstance(plan.model, Opaque):
+        raise TypeError(f"{plan.text}: nothing is known of its model")
+    return plan.model
 
 
 def rests_of(plan: Plan) -> Rests:

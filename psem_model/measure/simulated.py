@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from math import prod
 
+import numpy as np
+
 from psem_model.measure import figures
-from psem_model.measure.measured import EXACT, Figure, Measured, Run
-from psem_model.measure.placings import FUNCTIONS, cuts_of_opaque, rests_of, transformer
+from psem_model.measure.measured import EXACT, MODULAR, Figure, Measured, Run
+from psem_model.measure.placings import FUNCTIONS, cuts_of_opaque, devices_of, rests_of, with_parts
 from psem_model.predict.model_plans import require_places
 from psem_model.predict.plan import Plan
 from psem_model.predict.refusals import refused_plan
 from psem_model.reading import words
 from psem_model.simulator import Mlp, simulate
+from psem_model.simulator.custom import require_known
 from psem_model.simulator.passes import passes
 from psem_model.simulator.run import Progress
 from psem_model.text.errors import BadInput, choose
@@ -21,6 +24,7 @@ from spec.devices.layouts import LayoutError
 from spec.language.schedule import Schedule
 from spec.meaning.match import Divergence
 from spec.meaning.terms import Terms, differentiated
+from spec.models.custom import Custom
 from spec.numbers.arithmetic import ceil_div
 
 LONGEST = 1_000_000  # passes of a run, of which each takes about a millisecond or more
@@ -89,14 +93,16 @@ def require_room(plan: Plan, run: Run) -> None:
 
 
 def _require_model(plan: Plan, run: Run) -> None:
-    """Raise BadInput for a model that has no words, or too few places, and for too many stages."""
-    model = plan.transformer
-    if not model.vocabulary:
-        raise BadInput("--vocabulary: missing; expected how many words there are, to train on them")
+    """Raise BadInput for a model that cannot be trained, and for too many stages."""
+    model = with_parts(plan)
     choose("--arithmetic", run.arithmetic, FUNCTIONS)
     require_places(plan)
     _require_own_functions(plan)
-    if model.turned and model.head_dim % 2:
+    if isinstance(model, Custom):
+        _require_known(model, run)
+    elif not model.vocabulary:
+        raise BadInput("--vocabulary: missing; expected how many words there are, to train on them")
+    elif model.turned and model.head_dim % 2:
         raise BadInput(
             f"these sizes cannot be simulated: given {model.head_dim} features of a head; expected an "
             "even number, as positions by angles turn them in pairs"
@@ -104,6 +110,14 @@ def _require_model(plan: Plan, run: Run) -> None:
     if plan.pipe.stages > MOST_STAGES:
         stages = counted(plan.pipe.stages, "stage")
         raise BadInput(f"--devices: given {stages}; expected at most {MOST_STAGES} to simulate")
+
+
+def _require_known(model: Custom, run: Run) -> None:
+    """Raise BadInput for a model of one's own that has not what a run needs."""
+    try:
+        require_known(model, FUNCTIONS[run.arithmetic]())
+    except ValueError as error:
+        raise BadInput(f"--model: given {error}, to simulate") from None
 
 
 def _require_own_functions(plan: Plan) -> None:
@@ -193,6 +207,10 @@ def _schedule(plan: Plan, run: Run, progress: Progress | None) -> Found:
 
 def _model(plan: Plan, run: Run, progress: Progress | None) -> Found:
     """A model on a product of strategies, stage by stage."""
-    found = transformer(plan, run.arithmetic, run.seed).run(run.steps, progress)
+    try:
+        with np.errstate(over="raise", invalid="raise"):
+            found = devices_of(plan, run.arithmetic, run.seed).run(run.steps, progress)
+    except FloatingPointError as error:
+        raise BadInput(f"--arithmetic: given {run.arithmetic}: {error}; expected {MODULAR}") from None
     each = range(plan.pipe.stages)
     return tuple(tuple(figures.of_stage(found, plan.stage(k))) for k in each), found.divergence

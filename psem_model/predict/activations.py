@@ -8,8 +8,9 @@ from itertools import accumulate
 
 from psem_model.predict.parts import PartCosts
 from spec.costs.model_costs import elements
+from spec.models.parts import Model
 from spec.models.profiles import COUNT_BYTES, NUMBER_BYTES, Profile, Samples
-from spec.models.transformer import EMBEDDING, HEAD, Model, Transformer, is_layer, is_turned
+from spec.models.transformer import EMBEDDING, HEAD, Transformer, is_layer, is_turned
 from spec.numbers.arithmetic import Number
 from spec.pipelines.idle_and_held import (
     fullest,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from psem_model.reading import words
-from psem_model.reading.shapes import SHAPE, Typed, is_shape
+from psem_model.reading.shapes import SHAPE, Typed, is_own, is_shape
 from psem_model.text.errors import BadInput, quoted
 from psem_model.text.figures import counted
 from spec.models.profiles import TEXTBOOK, Profile
@@ -55,8 +55,11 @@ class Asked:
 
     @property
     def realises(self) -> Profile:
-        """The profile; if none was typed, `common` for a model with samples, else the textbook."""
-        if self.profile is None and not self.has_samples:
+        """The profile; if none was typed, `common` for a model with samples, else the textbook.
+
+        A model of one's own computes what it says.
+        """
+        if self.profile is None and (not self.has_samples or is_own(self.shape)):
             return TEXTBOOK
         from psem_model.reading.profiles import read
 

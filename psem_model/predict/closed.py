@@ -16,8 +16,9 @@ from psem_model.text.report import Formula, Prose, in_words
 from spec.costs.memory import Sizes, transient
 from spec.devices.mesh import Axes
 from spec.language.schedule import Schedule
+from spec.models.custom import Custom
 from spec.models.states import BytePolicy
-from spec.models.transformer import Latent
+from spec.models.transformer import Latent, Transformer
 from spec.numbers.arithmetic import Number
 from spec.pipelines import idle_and_held
 from spec.pipelines.pipeline import Order
@@ -134,14 +135,39 @@ def _latent(latent: Latent) -> Latent:
 
 
 def symbolic(plan: Plan) -> Plan:
-    """The same plan with symbols for its sizes; what is a multiple of another by design stays one.
+    """The same plan with symbols for its sizes; what is a multiple of another by design stays one."""
+    mesh = {axis: symbol(name) for axis, name in axis_symbols(plan).items()}
+    # a sum that goes round a ring of one device has no hop to its home
+    mesh |= {axis.name: 1 for axis in plan.axes if axis.ring and plan.mesh[axis.name] == 1}
+    pipe = replace(
+        plan.pipe,
+        stages=mesh[plan.step.stages] if plan.step.stages else 1,
+        micro_batches=MICRO,
+        chunks=symbol("v") if plan.pipe.kind is Order.INTERLEAVED else plan.pipe.chunks,
+    )
+    shape = _custom(plan.model) if isinstance(plan.model, Custom) else _transformer(plan)
+    return replace(
+        plan, model=shape, mesh=mesh, micro_batch=symbol("b"), sequence=symbol("s"), pipe=pipe
+    )
 
-    Of a transformer.
-    """
+
+def axis_symbols(plan: Plan) -> dict[str, str]:
+    """What the number of devices along each axis is called; one's own indices may have any letter."""
+    if isinstance(plan.model, Custom):
+        return {axis: f"N_{axis}" for axis in plan.mesh}
+    return {axis: axis_symbol(axis) for axis in plan.mesh}
+
+
+def _custom(model: Custom) -> Custom:
+    lengths = ((index, n if isinstance(n, str) else symbol(index)) for index, n in model.lengths)
+    return replace(model, layers=symbol("L"), lengths=tuple(lengths))
+
+
+def _transformer(plan: Plan) -> Transformer:
     model = plan.transformer
     h, a, d = symbol("h"), symbol("a"), symbol("d")
     whole = model.heads * model.head_dim == model.hidden and not model.latent
-    shape = replace(
+    return replace(
         model,
         layers=symbol("L"),
         hidden=h,
@@ -158,18 +184,6 @@ def symbolic(plan: Plan) -> Plan:
         shared=symbol("f_s") if model.shared else 0,
         dense=symbol("f_d") if model.dense else 0,
         latent=model.latent and _latent(model.latent),
-    )
-    # a sum that goes round a ring of one device has no hop to its home
-    no_ring = [axis.name for axis in plan.axes if axis.ring and plan.mesh[axis.name] == 1]
-    mesh = {axis: 1 if axis in no_ring else symbol(axis_symbol(axis)) for axis in plan.mesh}
-    pipe = replace(
-        plan.pipe,
-        stages=mesh[plan.step.stages] if plan.step.stages else 1,
-        micro_batches=MICRO,
-        chunks=symbol("v") if plan.pipe.kind is Order.INTERLEAVED else plan.pipe.chunks,
-    )
-    return replace(
-        plan, model=shape, mesh=mesh, micro_batch=symbol("b"), sequence=symbol("s"), pipe=pipe
     )
 
 
@@ -224,9 +238,14 @@ def per_token(formula: Any) -> Formula:
     return Formula(f"b*s*h*({each})", sympy.Mul(*features.args, each, evaluate=False))
 
 
-def legend(formulas: Iterable[Any], axes: Axes, padded: Iterable[str] = ()) -> dict[str, str]:
-    """What the symbols of some formulas mean. `padded`: indices that are cut unevenly."""
+def legend(
+    formulas: Iterable[Any], axes: Axes, padded: Iterable[str] = (), own: Iterable[str] = ()
+) -> dict[str, str]:
+    """What the symbols of some formulas mean. `padded`: indices that are cut unevenly. `own`: those of
+    a model of one's own.
+    """
     known = {**LEGEND, **{axis_symbol(a): f"devices along {a}" for a in axes}}
+    known |= {index: f"values of the index {index}" for index in own if index not in ("b", "s")}
     known |= {f"N_{axis}": f"devices along {axis}" for axis in axes}
     for name in (PADDED[index] for index in padded):
         known[name] = f"{LEGEND[name]}, padded to the devices where they cut them"

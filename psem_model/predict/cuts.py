@@ -9,6 +9,7 @@ from psem_model.reading.products import Expression
 from psem_model.text.figures import counted
 from spec.devices.mesh import group_size
 from spec.language.steps import Step
+from spec.models.custom import Custom
 from spec.models.profiles import Profile
 from spec.models.transformer import Transformer
 from spec.numbers.arithmetic import Number
@@ -26,9 +27,14 @@ NAMES = {
 
 
 def copied(
-    found: Expression, sizes: Mapping[str, int], model: Transformer
+    found: Expression, sizes: Mapping[str, int], model: Transformer | Custom
 ) -> tuple[Expression, dict[str, int]]:
-    """With copies of key-value heads, where tensor parallelism has more devices than there are."""
+    """With copies of key-value heads, where tensor parallelism has more devices than there are.
+
+    A model of one's own has none: its indices are cut as they are.
+    """
+    if isinstance(model, Custom):
+        return found, dict(sizes)
     heads, copies = int(model.kv_heads), {copies_within(axis).name: axis for axis in found.product.cuts}
     product, sizes = with_copies(found.product, sizes, heads, int(model.heads) // heads)
     starts, places = iter(found.starts), dict(found.places)
@@ -51,6 +57,13 @@ def require_placed(found: Expression, step: Step) -> None:
             )
 
 
+def named(model: Transformer | Custom) -> Mapping[str, str]:
+    """The indices of a model that are cut evenly, in words."""
+    if isinstance(model, Transformer):
+        return NAMES
+    return {index: f"the values of {index}" for index in model.sizes(1, 1)}
+
+
 def require_experts(found: Expression, experts: Number, expected: str = "a model with experts") -> None:
     """What cuts experts needs some."""
     for number, factor in enumerate(found.product.factors):
@@ -58,7 +71,24 @@ def require_experts(found: Expression, experts: Number, expected: str = "a model
             raise found.wrong_factor(number, expected)
 
 
-def require_layers(found: Expression, model: Transformer, stages: int, chunks: int = 1) -> None:
+def require_cut_there(found: Expression, model: Transformer | Custom) -> None:
+    """What a strategy cuts of a model of one's own is there, and so are layers for its stages."""
+    if isinstance(model, Transformer):
+        return
+    there = {index for part in model.parts for index in part.indices}
+    for number, factor in enumerate(found.product.factors):
+        axis = factor.cuts
+        cut = {*axis.weights, axis.stream} - {""} if axis else set[str]()
+        if cut and not cut & there:
+            raise found.wrong_factor(number, f"a model with values of {' or '.join(sorted(cut))}")
+    if found.product.pipe and not model.layers:
+        number = next(n for n, f in enumerate(found.product.factors) if found.product.pipe in f.axes)
+        raise found.wrong_factor(number, "a model with a part whose name ends in layer")
+
+
+def require_layers(
+    found: Expression, model: Transformer | Custom, stages: int, chunks: int = 1
+) -> None:
     """Every chunk of every stage has a layer."""
     if stages * chunks > model.layers:
         raise found.wrong_size(
@@ -79,6 +109,7 @@ def require_even(
     indices: Mapping[str, Number],
     sliced: bool = False,
     uneven: Collection[str] = (),
+    names: Mapping[str, str] = NAMES,
 ) -> None:
     """What is cut is cut evenly, but for words, which are padded, and for what may be `uneven`.
 
@@ -88,7 +119,7 @@ def require_even(
     for axis in found.product.cuts:
         tokens = ["s"] if sliced and not axis.stream else []
         some = [*axis.weights, axis.stream, *(index for _, index in axis.brought), *tokens]
-        for index in dict.fromkeys(i for i in some if i in NAMES and i in indices):
+        for index in dict.fromkeys(i for i in some if i in names and i in indices):
             if index in uneven:
                 continue
             axes = cut.setdefault(index, [])
@@ -97,7 +128,7 @@ def require_even(
             if size % devices:
                 in_slices = ", kept in slices" if index == "s" and sliced else ""
                 heads = (
-                    size * indices[HEADS_OF_A_GROUP]
+                    size * indices.get(HEADS_OF_A_GROUP, 1)
                     if index == KV_HEADS and KV_HEADS in axis.weights
                     else size
                 )
@@ -105,16 +136,18 @@ def require_even(
                 raise found.wrong_size(
                     axis.name,
                     f"{devices} along {' x '.join(axes)}",
-                    f"a divisor of {size:,}, {NAMES[index]}{in_slices}{copied}",
+                    f"a divisor of {size:,}, {names[index]}{in_slices}{copied}",
                 )
 
 
 def require_cut(
-    found: Expression, sizes: Mapping[str, int], model: Transformer, profile: Profile
+    found: Expression, sizes: Mapping[str, int], model: Transformer | Custom, profile: Profile
 ) -> None:
     """A model's weights and layers are cut evenly; of samples and tokens nothing is known."""
-    of_weights = (KV_HEADS, HEADS_OF_A_GROUP, *INSIDE_MLPS, EXPERTS)
+    of_weights: tuple[str, ...] = (KV_HEADS, HEADS_OF_A_GROUP, *INSIDE_MLPS, EXPERTS)
+    if isinstance(model, Custom):
+        of_weights = tuple({index for part in model.parts for w in part.weights for index in w.indices})
     weights = {name: size for name, size in model.sizes(1, 1).items() if name in of_weights}
-    require_even(found, sizes, weights, uneven=may_be_uneven(profile))
+    require_even(found, sizes, weights, uneven=may_be_uneven(profile), names=named(model))
     if found.product.pipe:
         require_layers(found, model, sizes[found.product.pipe])

@@ -10,9 +10,10 @@ from typing import Any
 
 from psem_model.predict.asked import OF_PIPELINES, Asked
 from psem_model.predict.cuts import (
-    NAMES,
     copied,
     may_be_uneven,
+    named,
+    require_cut_there,
     require_even,
     require_experts,
     require_layers,
@@ -22,11 +23,11 @@ from psem_model.predict.plan import Plan
 from psem_model.reading import words
 from psem_model.reading.meshes import mesh_of, required
 from psem_model.reading.products import Expression
-from psem_model.reading.shapes import stored_type, transformer
+from psem_model.reading.shapes import Typed, is_own, model_of, stored_type
 from psem_model.text.errors import BadInput, quoted
 from psem_model.text.figures import counted
 from spec.checking.programs import types_of
-from spec.checking.steps import in_part
+from spec.checking.steps import check_step, in_part
 from spec.costs.model_costs import parameters
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
 from spec.devices.layouts import LayoutError
@@ -35,6 +36,7 @@ from spec.language.programs import Program
 from spec.language.schedule import Kind, Schedule
 from spec.language.steps import Step
 from spec.meaning.terms import Terms
+from spec.models.custom import Custom
 from spec.models.opaque import Opaque
 from spec.models.parts import parts
 from spec.models.profiles import TEXTBOOK, Profile
@@ -42,8 +44,9 @@ from spec.models.states import State
 from spec.models.transformer import Transformer
 from spec.numbers.arithmetic import Number, quotient
 from spec.pipelines.pipeline import Order, Pipeline, least_micro_batches
+from spec.pipelines.stages import ends
 from spec.plans.compose import Product
-from spec.plans.model_strategies import INSIDE_MLPS
+from spec.plans.model_strategies import EXPERTS, INSIDE_MLPS, POSITIONS
 
 RECOMPUTE = {again: again for again in (NOTHING, PAIRS, EVERYTHING, FROM_SLICES)}
 RECOMPUTE |= {"selective": PAIRS, "full": EVERYTHING}  # as Megatron-LM calls them
@@ -69,7 +72,9 @@ def plan(found: Expression, asked: Asked) -> Plan:
             f"--divisible: given with {quoted(found.text)} and a model; expected it with --psi"
         )
     sizes, given = mesh_of(found, asked.devices), asked.shape
-    model = transformer(given)
+    model = model_of(given)
+    if is_own(given):
+        require_textbook(asked, "a model of one's own")
     found, sizes = copied(found, sizes, model)
     micro_batches = asked.count_of_steps("micro-batches")
     pipe = Pipeline(Order.ONE_F_ONE_B, 1, micro_batches)
@@ -92,19 +97,23 @@ def plan(found: Expression, asked: Asked) -> Plan:
         text=found.text,
         profile=asked.realises,
     )
-    with require_in_memory(planned.profile):
-        _ = planned.step
+    require_cut_there(found, model)
+    with require_derived(found.text, planned.profile, given):
+        step = planned.step
+        if isinstance(model, Custom):
+            check_step(step)
     require_owners(planned)
-    require_experts(found, model.experts)
+    require_experts(found, planned.indices.get(EXPERTS, 0))
     uneven = may_be_uneven(planned.profile)
-    require_even(found, sizes, planned.indices, planned.again == FROM_SLICES, uneven)
+    sliced = planned.again == FROM_SLICES
+    require_even(found, sizes, planned.indices, sliced, uneven, named(model))
     require_placed(found, planned.step)
     return planned
 
 
 def _planned(
     asked: Asked,
-    model: Transformer,
+    model: Transformer | Custom,
     product: Product,
     sizes: Mapping[str, int],
     pipe: Pipeline,
@@ -125,11 +134,16 @@ def _planned(
 
 
 @contextmanager
-def require_in_memory(profile: Profile) -> Iterator[None]:
-    """What devices send is in their memory, and not inside a kernel."""
+def require_derived(text: str, profile: Profile, shape: Typed) -> Iterator[None]:
+    """A right step is derived: what devices send is in their memory, and not inside a kernel."""
     try:
         yield
     except LayoutError as error:
+        if is_own(shape):
+            what = f"{quoted(text)}: no right step of this model is derived: {error}"
+            raise BadInput(
+                f"{what}; expected another strategy, or a step of your own: psem derive"
+            ) from None
         given = quoted(profile.name)
         raise BadInput(f"--profile: given {given}: {error}; expected values that are not") from None
 
@@ -173,7 +187,7 @@ def of_step(
     Raises BadInput, and LayoutError, with the line, for one that is wrong on slices.
     """
     sizes = words.mesh(required(asked.devices), axes)
-    model = transformer(asked.shape)
+    model = model_of(asked.shape)
     asked.refuse(["psi", "mlp", "recompute", "hold"], "with a model's step", "its shape alone")
     has = [(program.part.name, *map(str, program.part.weights)) for program in step.programs]
     needs = [(part.name, *map(str, part.weights)) for part in parts(model)]
@@ -193,11 +207,12 @@ def of_step(
     )
     placed = [lies for p in written.programs for lies in p.lies.values()]
     cut = {(lie.index, axis) for lies in placed for axis, lie in lies.items() if axis in sizes}
-    for index in dict.fromkeys(index for index, _ in cut if index in NAMES):
+    names = named(model)
+    for index in dict.fromkeys(index for index, _ in cut if index in names):
         devices = group_size(sizes, {axis for of, axis in cut if of == index})
         if planned.indices[index] % devices:
             raise BadInput(
-                f"--devices: given {devices} along what cuts {NAMES[index]}; expected a divisor of "
+                f"--devices: given {devices} along what cuts {names[index]}; expected a divisor of "
                 f"{planned.indices[index]:,}"
             )
     return planned
@@ -212,11 +227,11 @@ def typed(step: Step) -> Step:
     return replace(step, programs=tuple(in_part(program, of) for program in step.programs))
 
 
-def require_textbook(asked: Asked) -> None:
-    """Of a model's step in a file nothing is realised otherwise than it says."""
+def require_textbook(asked: Asked, given: str = "a model's step") -> None:
+    """Of a model's step in a file, or a model's file, nothing is realised otherwise than it says."""
     if asked.profile not in (None, TEXTBOOK.name):
         expected = f"{TEXTBOOK.name}: the file says what is computed"
-        asked.refuse(["profile"], "with a model's step", expected)
+        asked.refuse(["profile"], f"with {given}", expected)
 
 
 def require_effect(asked: Asked, plans: Sequence[Plan]) -> None:
@@ -238,7 +253,7 @@ def _keeps_gathered(plan: Plan) -> bool:
 
 def _pipeline(
     found: Expression,
-    model: Transformer,
+    model: Transformer | Custom,
     stages: int,
     micro_batches: int,
     given: Mapping[str, str | None],
@@ -273,15 +288,16 @@ def _pipeline(
     return Pipeline(kind, stages, micro_batches, v)
 
 
-def _stage_layers(given: str, model: Transformer, virtual_stages: int) -> tuple[int, ...]:
+def _stage_layers(given: str, model: Transformer | Custom, virtual_stages: int) -> tuple[int, ...]:
     """Layers of each stage, chunk by chunk; the first may have words alone, and so may the last."""
     expected = f"{counted(virtual_stages, 'number')} that make {model.layers:,} layers in all"
     try:
         found = tuple(map(int, given.split(",")))
     except ValueError:
         found = ()
-    ends = {0, virtual_stages - 1} if model.vocabulary else set[int]()
-    least = [0 if number in ends else 1 for number in range(virtual_stages)]
+    around = ends(model, Pipeline(Order.ONE_F_ONE_B, virtual_stages, 1))
+    may_have_none = {int(piece.stage) for piece in around}
+    least = [0 if number in may_have_none else 1 for number in range(virtual_stages)]
     if len(found) != virtual_stages or sum(found) != model.layers:
         raise BadInput(f"--stage-layers: given {quoted(given)}; expected {expected}")
     if any(count < low for count, low in zip(found, least, strict=True)):
@@ -290,8 +306,13 @@ def _stage_layers(given: str, model: Transformer, virtual_stages: int) -> tuple[
 
 
 def require_places(found: Plan) -> None:
-    """A model that learns places has no more of them."""
-    places = found.transformer.positions
+    """A model that learns places has no more of them; one without tokens has one."""
+    model = found.model
+    if isinstance(model, Custom) and found.sequence != 1 and not model.has(POSITIONS):
+        raise BadInput(
+            f"--sequence: given {found.sequence:,}; expected 1, as no value has the index {POSITIONS}"
+        )
+    places = model.positions if isinstance(model, Transformer) else 0
     if 0 < places < found.sequence:
         raise BadInput(
             f"--sequence: given {found.sequence:,}; expected at most {places:,}, the places that the "

@@ -24,10 +24,10 @@ from spec.devices.mesh import Device
 from spec.language.moves import Move
 from spec.language.programs import Program
 from spec.language.schedule import Op
-from spec.models.opaque import Opaque
+from spec.models.parts import Model
 from spec.models.profiles import Padding, Profile, rows_of
 from spec.models.states import State
-from spec.models.transformer import Model
+from spec.models.transformer import Transformer
 from spec.models.values import Value
 from spec.numbers.arithmetic import EXACT, Number, ceil_div, quotient
 from spec.pipelines import checkpoints
@@ -203,12 +203,12 @@ class PartCosts:
 
 def choices(indices: Indices, model: Model) -> Number:
     """How often tokens of a micro-batch choose an expert, on all devices."""
-    return 0 if isinstance(model, Opaque) else indices["b"] * indices["s"] * model.chosen
+    return indices["b"] * indices["s"] * model.chosen if isinstance(model, Transformer) else 0
 
 
 def with_slots(indices: Indices, model: Model, cells: Number) -> Indices:
     """With as many slots of an expert as each of some devices has for its own tokens, rounded up."""
-    if isinstance(model, Opaque) or not model.experts:
+    if not isinstance(model, Transformer) or not model.experts:
         return indices
     slots = quotient(choices(indices, model), cells * model.experts)
     return {**indices, SLOTS: cells * slots}

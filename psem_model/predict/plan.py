@@ -27,9 +27,10 @@ from spec.language.schedule import SCALARS
 from spec.language.schedule import Kind as Does
 from spec.language.steps import Step
 from spec.models.opaque import Opaque
+from spec.models.parts import Model
 from spec.models.profiles import TEXTBOOK, Profile, Samples, realised_parts
 from spec.models.states import MIXED_ADAM, BytePolicy, State
-from spec.models.transformer import Model, Transformer, is_layer
+from spec.models.transformer import Transformer, is_layer
 from spec.models.values import FULL, Part
 from spec.numbers.arithmetic import Number
 from spec.pipelines.pipeline import Order, Pipeline
@@ -111,9 +112,9 @@ class Plan:
 
     @property
     def transformer(self) -> Transformer:
-        """The model, of a plan that is not opaque. Raises TypeError."""
-        if isinstance(self.model, Opaque):
-            raise TypeError(f"{self.text}: of {self.model}, not of a transformer")
+        """The model, of a plan that is of one. Raises TypeError."""
+        if not isinstance(self.model, Transformer):
+            raise TypeError(f"{self.text}: not of a transformer")
         return self.model
 
     @property
@@ -294,9 +295,9 @@ class StageCosts:
     def activations(self) -> Number:
         """Bytes that the device keeps for backward, at the fullest moment of a step."""
         plan = self.plan
-        if plan.profile.samples is Samples.NONE or plan.opaque:
+        if plan.profile.samples is Samples.NONE or not isinstance(plan.model, Transformer):
             return self.activations_of()
-        of = plan.transformer, plan.sequence, plan.policy.computed, plan.offload
+        of = plan.model, plan.sequence, plan.policy.computed, plan.offload
         return self.held.with_numbers(*of)
 
     def activations_of(self, *names: str) -> Number:

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from psem_model.predict.asked import Asked
-from psem_model.predict.cuts import require_experts
+from psem_model.predict.cuts import require_cut_there, require_experts
 from psem_model.predict.model_plans import RECOMPUTE, held
 from psem_model.predict.read import placed_as
 from psem_model.reading import schedules
 from psem_model.reading.products import Expression, parse
-from psem_model.reading.shapes import small
+from psem_model.reading.shapes import model_of, small
 from psem_model.reading.steps import dumps, numbered
-from psem_model.text.errors import BadInput, quoted
+from psem_model.text.errors import BadInput, quoted, refused
 from psem_model.text.report import Column, Report, Row, Section, listed
 from spec.derivation.derive import derive
 from spec.derivation.distribute import NOTHING, distribute
@@ -25,9 +25,11 @@ from spec.devices.layouts import WHOLE
 from spec.language.moves import Move
 from spec.language.programs import Line, Program
 from spec.language.turns import is_of_turns
+from spec.models.custom import Custom
 from spec.models.parts import parts
-from spec.models.transformer import EMBEDDING, HEAD, INDICES, LAYER, is_layer
+from spec.models.transformer import EMBEDDING, HEAD, INDICES, LAYER, Transformer, is_layer
 from spec.models.values import Role, Value
+from spec.plans.model_strategies import EXPERTS, POSITIONS, SAMPLES
 
 LOOP = (
     "| once in each turn of a ring: along turns a value lies as along an axis",
@@ -52,12 +54,13 @@ def derived(asked: Asked, clip: bool, options: Mapping[str, Any]) -> Derived:
     `options`: those of models' programs, by name.
     """
     found = None if asked.strategy is None else parse(asked.strategy)
-    if found is None or found.is_of_states or asked.placement is not None:
+    of_states = found is not None and found.is_of_states and options["config"] is None
+    if found is None or of_states or asked.placement is not None:
         return _schedule(asked, found, clip, options)
     if options["part"] or options["moves"]:
         asked.refuse(["clip"], "with --part or --moves", "it with a whole step")
         return Derived(program(found, asked.hold, **options))
-    of_step = {key: options[key] for key in ("block", "experts", "recompute")}
+    of_step = {key: options[key] for key in ("config", "block", "experts", "recompute")}
     return _step(found.text, step(found, asked.hold, clip=clip, **of_step))
 
 
@@ -91,10 +94,11 @@ def step(
     experts: bool,
     recompute: str | None,
     clip: bool = False,
+    config: str | None = None,
 ) -> str:
-    """The derived step of a product of strategies as TOML: the parts of a small model of some kind."""
-    require_experts(found, experts, "it with --experts")
-    of, again = parts(small(block, experts)), RECOMPUTE[recompute or NOTHING]
+    """The derived step of a product of strategies as TOML: the parts of a model, or of some kind."""
+    model = _model(found, config, block, experts)
+    of, again = parts(model), RECOMPUTE[recompute or NOTHING]
     try:
         derived = derive_step(held(found.product, hold), of, again, clip)
     except ValueError as error:
@@ -102,8 +106,23 @@ def step(
     before = derive_step(held(found.product, False), of, again)
     if hold and [p.kept for p in derived.programs] == [p.kept for p in before.programs]:
         raise BadInput(NOT_HELD)
-    kind = f"{block or 'gpt'} layers{' with experts' * experts}"
+    kind = config or f"{block or 'gpt'} layers{' with experts' * experts}"
     return dumps(derived, f"{found.text}, of {kind}")
+
+
+def _model(
+    found: Expression, config: str | None, block: str | None, experts: bool
+) -> Transformer | Custom:
+    """The model whose parts are asked for, or a small one of some kind. Raises BadInput."""
+    if config is None:
+        require_experts(found, experts, "it with --experts")
+        return small(block, experts)
+    if experts:
+        raise BadInput("--experts: given with --config or --model; expected one of the two")
+    model = model_of({"config": config, "block": block})
+    require_experts(found, model.sizes(1, 1).get(EXPERTS, 0))
+    require_cut_there(found, model)
+    return model
 
 
 def program(
@@ -114,6 +133,7 @@ def program(
     part: str | None,
     recompute: str | None,
     moves: bool,
+    config: str | None = None,
 ) -> Report:
     """The derived program of one part of a model on the axes of a product such as tp or cp*tp.
 
@@ -126,24 +146,26 @@ def program(
             "the model, such as tp; or without these options, for all of the step"
         )
     again = RECOMPUTE[recompute or NOTHING]
-    of_name = {of.name: of for of in parts(small(block, experts))}
+    model = _model(found, config, block, experts)
+    of_name = {of.name: of for of in parts(model)}
+    if (part or LAYER) not in of_name:
+        raise refused("--part", part or LAYER, f"one of {', '.join(of_name)}")
     chosen = of_name[part or LAYER]
-    if is_layer(chosen.name):
-        require_experts(found, experts, "it with --experts")
-    elif experts or recompute is not None:
+    if not is_layer(chosen.name) and (experts or recompute is not None):
         option = "--experts" if experts else "--recompute"
         raise BadInput(f"{option}: given with --part {part}; expected --part layer")
     derived = distribute(chosen, axes, again)
     if hold and derived.kept == distribute(chosen, found.product.cuts, again).kept:
         raise BadInput(NOT_HELD)
-    return _Shown(derived, moves).report(found)
+    names = INDICES if isinstance(model, Transformer) else {i: INDICES[i] for i in (SAMPLES, POSITIONS)}
+    return _Shown(derived, moves, names).report(found)
 
 
 class _Shown:
-    """A derived program as text."""
+    """A derived program as text. `words`: what indices are."""
 
-    def __init__(self, derived: Program, moves: bool) -> None:
-        self.derived, self.moves = derived, moves
+    def __init__(self, derived: Program, moves: bool, words: Mapping[str, str]) -> None:
+        self.derived, self.moves, self.words = derived, moves, words
         part = derived.part
         made = [line.makes for line in derived.forward]
         self.again = {value.plain_name for value in (part.takes, *made) if value}
@@ -186,7 +208,7 @@ class _Shown:
             kept = [f"{self.value(v)} {self.lies(v)}".rstrip() for v in derived.kept]
             sections.append(listed("kept for backward", kept))
             told["kept"] = kept
-        used = ", ".join(f"{i} {words}" for i, words in INDICES.items() if i in self.used)
+        used = ", ".join(f"{i} {words}" for i, words in self.words.items() if i in self.used)
         return Report(
             "derive",
             f"{found.text}, {derived.part.name}: " + "; ".join(found.meanings),

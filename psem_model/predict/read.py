@@ -11,7 +11,7 @@ from psem_model.predict.plan import Plan
 from psem_model.reading import placements, words
 from psem_model.reading.meshes import devices_of, mesh_of, required
 from psem_model.reading.products import Expression, is_file, parse, require_different
-from psem_model.reading.shapes import is_shape, require_model, transformer
+from psem_model.reading.shapes import is_shape, model_of, require_model
 from psem_model.text.errors import BadInput, quoted
 from psem_model.text.files import named
 from spec.costs.model_costs import largest_part, parameters
@@ -194,7 +194,7 @@ def _of_schedule(asked: Asked, path: str) -> Plan:
             raise BadInput(f"{named(path)}{line}: {error}; {expected}") from None
     if asked.has_samples and asked.psi is None:
         profile = asked.realises
-        of = realised_parts(transformer(asked.shape), profile, asked.bytes.computed)
+        of = realised_parts(model_of(asked.shape), profile, asked.bytes.computed)
         (group,) = step.groups
         step = step_of(group.schedule, of, profile.again)
         return model_plans.of_step(asked, path, axes, step, profile)
@@ -289,5 +289,5 @@ def _parameters(asked: Asked) -> tuple[int, int | None]:
         asked.refuse((*STEP, "block"), "with --psi", "a model's shape in its place")
         return words.parameters("--psi", asked.psi), None
     asked.refuse(STEP, "without --sequence", "both, for the activations")
-    model = transformer(asked.shape)
+    model = model_of(asked.shape)
     return sum(parameters(model).values()), largest_part(model)

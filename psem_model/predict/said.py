@@ -12,8 +12,9 @@ from psem_model.text.figures import counted
 from psem_model.text.report import Formula, Section
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
 from spec.language.schedule import Op
+from spec.models.custom import Custom
 from spec.models.opaque import MODEL
-from spec.models.transformer import EMBEDDING, HEAD, LAYER
+from spec.models.transformer import EMBEDDING, HEAD, LAYER, is_layer
 
 SAYS = {FORWARD: "sent forward", BACKWARD: "sent backward", AGAIN: "sent forward again"}
 PASSING = {  # by what it is
@@ -32,7 +33,7 @@ ONE = {
 
 def one(part: str) -> str:
     """One part, in words: that of a layer that differs from most has its kind in its name."""
-    return ONE.get(part) or f"a {part.replace('_', ' ')}"
+    return ONE.get(part) or f"{'a' if is_layer(part) else 'the'} {part.replace('_', ' ')}"
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,11 @@ def mesh_said(plan: Plan) -> str:
 
 def shape_said(plan: Plan) -> str:
     """The model, by its sizes."""
+    model = plan.model
+    if isinstance(model, Custom):
+        layers = f"{counted(model.layers, 'layer')}, " if model.layers else ""
+        sizes = ", ".join(f"{index} {n:,}" for index, n in model.lengths if not isinstance(n, str))
+        return f"Psi = {plan.psi:,} parameters: {layers}{sizes}"
     model = plan.transformer
     shape = f"{counted(model.layers, 'layer')} of {counted(model.hidden, 'feature')}"
     return f"Psi = {plan.psi:,} parameters: {shape}, {counted(model.heads, 'head')}"

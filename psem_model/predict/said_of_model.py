@@ -1,4 +1,4 @@
-"""What is said of a plan of a transformer: its parts and stages too."""
+"""What is said of a plan of a model with parts: of these and of its stages, too."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from spec.costs.model_costs import active, further
 from spec.derivation.distribute import NOTHING, PAIRS
 from spec.devices.layouts import Layout
 from spec.language.moves import VOCABULARY
-from spec.models.transformer import INDICES
+from spec.models.transformer import INDICES, Transformer
 from spec.models.values import Role
 from spec.numbers.arithmetic import Number
 from spec.pipelines.idle_and_held import bubble_of_ideal, bubble_of_makespan, repeated_of_ideal
@@ -54,36 +54,38 @@ def said(plan: Plan) -> Said:
         of.data(),
         of.legend(),
         tuple(of.notes_of_memory()),
-        () if plan.transformer.vocabulary else ("without embedding and head: give --vocabulary",),
+        ("without embedding and head: give --vocabulary",) if of.lacks_words else (),
     )
 
 
 class _OfModel:
-    """A transformer beside its closed forms."""
+    """A model beside its closed forms. `transformer`: what it is, if it is one."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan, self.fullest = plan, plan.fullest
-        self.model, self.forms = plan.transformer, forms(plan)
+        self.forms = forms(plan)
+        self.transformer = plan.model if isinstance(plan.model, Transformer) else None
         self.written = {
             part: {
-                n: per_token(f) if n == "activations" else written(shortest(f))
+                n: per_token(f) if n == "activations" and self.transformer else written(shortest(f))
                 for n, f in found.items()
             }
             for part, found in self.forms.items()
         }
 
+    @property
+    def lacks_words(self) -> bool:
+        """Whether it is layers alone."""
+        return self.transformer is not None and not self.transformer.vocabulary
+
     def facts(self) -> Iterator[str]:
-        plan, model, m = self.plan, self.model, self.plan.micro_steps
+        plan, m = self.plan, self.plan.micro_steps
         samples = f"{counted(plan.micro_batch, 'sample')} of {counted(plan.sequence, 'token')}"
         along = " x ".join(plan.sample_axes)
         samples += f" on each device along {along}" if along else ""
         yield shape_said(plan)
-        if model.experts:
-            experts = f"{model.chosen:,} of {model.experts:,} experts"
-            yield f"a token passes {active(model):,} of them: all words, and {experts} of a layer"
-        if model.further:
-            modules = counted(model.further, "module")
-            yield f"not in it: {modules} to predict further tokens, {further(model):,} more parameters"
+        if self.transformer:
+            yield from _passed(self.transformer)
         yield f"devices: {mesh_said(plan)}"
         yield f"a step of {counted(m, 'micro-batch')}{' of' if m == 1 else ', each of'} {samples}"
         on_host = "; what is kept is on the host" if plan.offload else ""
@@ -91,6 +93,12 @@ class _OfModel:
         stored, width = plan.stored, plan.policy.computed
         if stored and BYTES_OF[stored] != width:
             yield f"computes with {width} bytes an element (--bytes); the configuration stores {stored}"
+        if self.transformer:
+            yield from self.facts_of(self.transformer)
+
+    def facts_of(self, model: Transformer) -> Iterator[str]:
+        """What is said of a transformer alone."""
+        plan = self.plan
         narrow = {window for window in model.windows if 0 < window < plan.sequence}
         if narrow:
             some = "" if narrow == {*model.windows} else "in some layers "
@@ -161,13 +169,8 @@ class _OfModel:
 
     def inputs(self) -> dict[str, Any]:
         plan = self.plan
-        shape = ("layers", "hidden", "heads", "kv_heads", "head_dim", "feed_forward", "vocabulary")
         return {
-            **{name: getattr(self.model, name) for name in (*shape, "experts", "chosen", "positions")},
-            "windows": sorted({*self.model.windows}),
-            "stored_type": plan.stored,
-            "padded_vocabulary": evened(plan, VOCABULARY),
-            "padded_feed_forward": evened(plan, "f"),
+            **(self.shape(self.transformer) if self.transformer else self.own_shape()),
             "micro_batch": plan.micro_batch,
             "sequence": plan.sequence,
             "order": plan.pipe.kind.value,
@@ -176,9 +179,24 @@ class _OfModel:
             "recompute": plan.again,
             "offload_activations": plan.offload,
             "activations_mode": activations_mode(plan),
-            "active_parameters": active(self.model),
-            "left_out": {"further_tokens": further(self.model)},
         }
+
+    def shape(self, model: Transformer) -> dict[str, Any]:
+        """The shape of a transformer."""
+        names = ("layers", "hidden", "heads", "kv_heads", "head_dim", "feed_forward", "vocabulary")
+        return {
+            **{name: getattr(model, name) for name in (*names, "experts", "chosen", "positions")},
+            "windows": sorted({*model.windows}),
+            "stored_type": self.plan.stored,
+            "padded_vocabulary": evened(self.plan, VOCABULARY),
+            "padded_feed_forward": evened(self.plan, "f"),
+            "active_parameters": active(model),
+            "left_out": {"further_tokens": further(model)},
+        }
+
+    def own_shape(self) -> dict[str, Any]:
+        """How many values each index has of a model of one's own."""
+        return {"layers": self.plan.model.layers, "sizes": dict(self.plan.indices)}
 
     def data(self) -> dict[str, Any]:
         stages = {"pipeline": {"bubble_if": idle_if(self.plan.pipe)}}
@@ -239,7 +257,9 @@ class _OfModel:
     def legend(self) -> dict[str, str]:
         plan = self.plan
         found = (form for part in self.forms.values() for form in part.values())
-        words = (VOCABULARY,) if evened(plan, VOCABULARY) != self.model.vocabulary else ()
+        if not self.transformer:
+            return legend(found, tuple(plan.mesh), own=plan.indices)
+        words = (VOCABULARY,) if evened(plan, VOCABULARY) != self.transformer.vocabulary else ()
         return legend(found, tuple(plan.mesh), (*words, *uneven(plan)))
 
     def checkpoints(self) -> dict[str, Any] | None:
@@ -264,6 +284,16 @@ class _OfModel:
                 f"{counted(segment, 'layer')}, made again for backward: layers keep, with the "
                 f"segment at work, {kept} for a micro-batch"
             )
+
+
+def _passed(model: Transformer) -> Iterator[str]:
+    """Parameters that a token does not pass, and those that are not counted."""
+    if model.experts:
+        experts = f"{model.chosen:,} of {model.experts:,} experts"
+        yield f"a token passes {active(model):,} of them: all words, and {experts} of a layer"
+    if model.further:
+        modules = counted(model.further, "module")
+        yield f"not in it: {modules} to predict further tokens, {further(model):,} more parameters"
 
 
 def _idle(words: str, share: Number, form: Formula, key: str) -> Row:

@@ -6,14 +6,21 @@ from dataclasses import replace
 
 from psem_model.check.steps import Checked, check_product
 from psem_model.predict.asked import Asked
-from psem_model.predict.cuts import copied, require_cut, require_experts, require_placed
-from psem_model.predict.model_plans import require_in_memory, require_owned, require_textbook
+from psem_model.predict.cuts import (
+    copied,
+    require_cut,
+    require_cut_there,
+    require_experts,
+    require_placed,
+)
+from psem_model.predict.model_plans import require_derived, require_owned, require_textbook
 from psem_model.reading import words
 from psem_model.reading.meshes import mesh_of
 from psem_model.reading.products import Expression, is_file, parse
-from psem_model.reading.shapes import is_shape, kind_of, small, transformer
+from psem_model.reading.shapes import is_own, is_shape, kind_of, model_of, small
 from psem_model.text.errors import BadInput, quoted
 from spec.models.states import BytePolicy
+from spec.plans.model_strategies import EXPERTS
 
 
 def verdict(
@@ -70,21 +77,25 @@ def _check_strategy(
     found, profile, types = _parsed(text), asked.realises, asked.bytes
     sizes = mesh_of(found, asked.devices) if asked.devices is not None or found.sizes else None
     kind, known = kind_of(asked.shape), is_shape(asked.shape)
+    if is_own(asked.shape):
+        require_textbook(asked, "a model of one's own")
     if known:
-        model = transformer({"sequence": "1", **asked.shape})  # places to learn: any number
+        model = model_of({"sequence": "1", **asked.shape})  # places to learn: any number
         if sizes is not None:
             found, sizes = copied(found, sizes, model)
             require_cut(found, sizes, model, profile)
     else:
         model = small(kind, any("e" in axis.weights for axis in found.product.cuts))
-    require_experts(found, model.experts)
-    with require_in_memory(profile):
+    experts = model.sizes(1, 1).get(EXPERTS, 0)
+    require_experts(found, experts)
+    require_cut_there(found, model)
+    with require_derived(text, profile, asked.shape):
         checked = check_product(
             found.text, found.product, model, sizes, micro_steps, policy, profile, types
         )
     require_owned(profile, checked.step)
     require_placed(found, checked.step)
-    return replace(checked, layers=kind, experts=bool(model.experts), of_a_kind=not known)
+    return replace(checked, layers=kind, experts=bool(experts), of_a_kind=not known)
 
 
 def _parsed(text: str) -> Expression:

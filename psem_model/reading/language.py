@@ -24,6 +24,7 @@ def report() -> Report:
         ),
         "A model's step: tables, beside axes and [training]": words["step_tables"].items(),
         "A model's step: lines of a part": words["step_lines"].items(),
+        "A model of your own (--model): its forward on one device": words["model_tables"].items(),
     }
     columns = (Column("name"), Column("meaning", 1))
     sections = tuple(Section(title, columns, rows(cells)) for title, cells in named.items())

@@ -28,6 +28,7 @@ PART = (
     "bytes",
     "gradients",
 )
+FORWARD = ("takes", "gives", "weights", "constants", "forward", "bytes")  # of a model on one device
 LINE = ("op", "source", "into", "by", "over", "names", "backward", "axes", "along")
 MERGE = "merge"
 # how a value lies before and after each move
@@ -55,33 +56,18 @@ class PartReader:
     lies: dict[Value, Lies] = field(default_factory=dict)  # of constants
     widths: dict[str, int] = field(default_factory=dict)  # bytes of an element, where they are given
 
+    def part(self) -> Part:
+        """A part as one device does it: forward alone."""
+        table = self.table(FORWARD)
+        takes, _, lines = self.to_forward(table)
+        operations = tuple(line for line in lines if isinstance(line, Operation))
+        return Part(self.name, operations, takes, self.given_on(table, lines))
+
     def program(self) -> Program:
         """The whole part."""
-        table = self.file.table((self.name,), self.file.content[self.name], PART)
-        for name, width in self.file.table((self.name, "bytes"), table.get("bytes", {}), None).items():
-            self.widths[name] = self.file.typed((self.name, "bytes", name), width, int)
-        takes = None
-        if "takes" in table:
-            takes = self.value((self.name, "takes"), table["takes"], Role.STREAM)
-            self.places[self.name, "takes"] = (self.name, "takes")
-        weights = self.given(table, "weights", Role.WEIGHT)
-        constants = self.given(table, "constants", Role.CONSTANT)
-        for value in (*([takes] if takes else []), *weights):
-            self.forward[value.name] = value
-        given = [*([takes] if takes else []), *weights, *constants]
-        self.file.once((self.name,), [value.name for value in given], "name")
-        named = [replace(value, name=NUMBER.sub("", value.name)) for value in constants]
-        for value, plain in zip(constants, named, strict=True):
-            one = replace(plain, form_of="") if named.count(plain) == 1 else value
-            self.forward[value.name] = one
-            self.lies[one] = {axis.name: WHOLE for axis in with_turns(self.axes)}
-        lines = self.lines(table, "forward", self.forward)
-        for weight in weights:
-            if not any(weight in line.reads for line in lines):
-                raise self.file.wrong(
-                    (self.name, "weights"), shown(weight.name), "weights that it reads"
-                )
-        gives = self.one(table, "gives", {line.makes.name: line.makes for line in lines}, made=True)
+        table = self.table(PART)
+        takes, weights, lines = self.to_forward(table)
+        gives = self.given_on(table, lines)
         cotangent = self.text(
             (self.name, "cotangent"), table, "the cotangent that backward starts from"
         )
@@ -106,6 +92,44 @@ class PartReader:
         return Program(
             part, self.axes, lines, back, gives, seed, returns, gradients, tuple(kept), self.lies
         )
+
+    def table(self, keys: tuple[str, ...]) -> dict[str, Any]:
+        """The part's table, which has no other keys."""
+        table = self.file.table((self.name,), self.file.content[self.name], keys)
+        for name, width in self.file.table((self.name, "bytes"), table.get("bytes", {}), None).items():
+            self.widths[name] = self.file.typed((self.name, "bytes", name), width, int)
+        return table
+
+    def to_forward(
+        self, table: Mapping[str, Any]
+    ) -> tuple[Value | None, tuple[Value, ...], tuple[Line, ...]]:
+        """What it takes, its weights, and the lines of forward."""
+        takes = None
+        if "takes" in table:
+            takes = self.value((self.name, "takes"), table["takes"], Role.STREAM)
+            self.places[self.name, "takes"] = (self.name, "takes")
+        weights = self.given(table, "weights", Role.WEIGHT)
+        constants = self.given(table, "constants", Role.CONSTANT)
+        for value in (*([takes] if takes else []), *weights):
+            self.forward[value.name] = value
+        given = [*([takes] if takes else []), *weights, *constants]
+        self.file.once((self.name,), [value.name for value in given], "name")
+        named = [replace(value, name=NUMBER.sub("", value.name)) for value in constants]
+        for value, plain in zip(constants, named, strict=True):
+            one = replace(plain, form_of="") if named.count(plain) == 1 else value
+            self.forward[value.name] = one
+            self.lies[one] = {axis.name: WHOLE for axis in with_turns(self.axes)}
+        lines = self.lines(table, "forward", self.forward)
+        for weight in weights:
+            if not any(weight in line.reads for line in lines):
+                raise self.file.wrong(
+                    (self.name, "weights"), shown(weight.name), "weights that it reads"
+                )
+        return takes, weights, lines
+
+    def given_on(self, table: Mapping[str, Any], lines: Iterable[Line]) -> Value:
+        """What the part gives: a line makes it."""
+        return self.one(table, "gives", {line.makes.name: line.makes for line in lines}, made=True)
 
     def is_free(self, constant: Value, again: bool) -> bool:
         """Whether a constant need not be kept: it takes no room, or is drawn again."""
@@ -233,9 +257,8 @@ class PartReader:
 
     def line(self, path: Path, table: Mapping[str, Any], known: Mapping[str, Value]) -> Line:
         """One line: a move or an operation."""
-        op = self.file.choose(
-            (*path, "op"), self.text((*path, "op"), table, "what it does"), (*DOES, *LAYOUTS)
-        )
+        known_ops = (*DOES, *LAYOUTS) if self.axes else (*DOES,)
+        op = self.file.choose((*path, "op"), self.text((*path, "op"), table, "what it does"), known_ops)
         if "source" not in table:
             raise self.file.missing(path, "source", "source = ...: the value, or values, it reads")
         texts = table["source"] if isinstance(table["source"], list) else [table["source"]]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from psem_model.reading import words
 from psem_model.text.errors import BadInput, refused
+from spec.models.custom import Custom
 from spec.models.transformer import DROPPED, Transformer
 
 BLOCKS: dict[str, dict[str, Any]] = {  # kinds of layers, as their authors built them
@@ -25,16 +27,39 @@ def is_shape(given: Typed) -> bool:
     return any(given.get(name) is not None for name in ("config", *SHAPE))
 
 
+def is_own(given: Typed) -> bool:
+    """Whether it is the file of a model of one's own."""
+    return (given.get("config") or "").endswith(".toml")
+
+
+def model_of(given: Typed) -> Transformer | Custom:
+    """A model of one's own, or a transformer. Raises BadInput."""
+    return own(given) if is_own(given) else transformer(given)
+
+
+def own(given: Typed) -> Custom:
+    """A model of one's own, from its file. Raises BadInput."""
+    from psem_model.reading.own_models import read
+
+    _require_alone(given)
+    return read(given["config"] or "")
+
+
+def _require_alone(given: Typed) -> None:
+    """Raise BadInput for a shape beside the file of a model."""
+    also = next((name for name in (*SHAPE, "block") if given.get(name) is not None), None)
+    if also:
+        option = f"--{also.replace('_', '-')}"
+        raise BadInput(f"{option}: given with --config or --model; expected one of the two")
+
+
 def transformer(given: Typed) -> Transformer:
     """A model from a configuration file, or from the numbers that give its shape.
 
     `block`: gpt or llama; none is gpt. Raises BadInput.
     """
     if given.get("config") is not None:
-        also = next((name for name in (*SHAPE, "block") if given.get(name) is not None), None)
-        if also:
-            option = f"--{also.replace('_', '-')}"
-            raise BadInput(f"{option}: given with --config or --model; expected one of the two")
+        _require_alone(given)
         from psem_model.reading.configurations import read
 
         return read(given["config"] or "").model
@@ -57,7 +82,10 @@ def require_model(given: Typed) -> None:
 
 
 def kind_of(given: Typed) -> str:
-    """What its layers are called: a family of configurations, or a block."""
+    """What its layers are called: a family of configurations, a block, or the name of its file."""
+    if is_own(given):
+        own(given)
+        return Path(given["config"] or "").stem
     if given.get("config") is not None:
         from psem_model.reading.configurations import read
 
@@ -67,7 +95,7 @@ def kind_of(given: Typed) -> str:
 
 def stored_type(given: Typed) -> str | None:
     """The type in which a configuration says that weights are stored, if it does."""
-    if given.get("config") is None:
+    if given.get("config") is None or is_own(given):
         return None
     from psem_model.reading.configurations import read
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from types import MappingProxyType
 
 import numpy as np
 
 from psem_model.simulator.blocks import Block
+from psem_model.simulator.custom import SingleCustom
 from psem_model.simulator.functions import Functions
 from psem_model.simulator.lines import Devices
 from psem_model.simulator.network import Network, point_to_point
@@ -22,14 +24,16 @@ from psem_model.simulator.placed import Placed, Placing
 from psem_model.simulator.placeholders import Placeholders
 from psem_model.simulator.rests import PADDED, Rests
 from psem_model.simulator.run import Trial
+from psem_model.simulator.single_model import SingleModel
 from psem_model.simulator.slices import Grid, Slices, cut
 from psem_model.simulator.stages import NOT_KEPT, Kept, Stage
-from psem_model.simulator.tables import OUTSIDE, Key, Tables
+from psem_model.simulator.tables import OUTSIDE, Key, Tables, TransformerTables
 from psem_model.simulator.transformer import SingleTransformer
 from spec.language.programs import Program
 from spec.meaning.match import Copies, Place
+from spec.models.custom import Custom
 from spec.models.states import BytePolicy
-from spec.models.transformer import Transformer, layer_name
+from spec.models.transformer import Transformer, is_layer
 from spec.pipelines.pipeline import Half, Order, Pipeline, Work, order
 
 ONE_STAGE = Pipeline(Order.ONE_F_ONE_B, 1, 1)
@@ -41,10 +45,28 @@ def _route(pipe: Pipeline) -> list[int]:
     return [k for chunk in range(pipe.chunks) for k in (up[::-1] if pipe.is_folded and chunk else up)]
 
 
-class DistributedTransformer(Trial):
+def _single(
+    model: Transformer | Custom,
+    grid: Grid,
+    numbers: Functions,
+    sizes: tuple[int, int],
+    seed: int,
+    micro_batches: int,
+    stateful: bool,
+) -> SingleModel:
+    """The single device. `sizes`: samples and positions of a micro-batch."""
+    if isinstance(model, Custom):
+        return SingleCustom(model, Tables(numbers, model.sizes(*sizes), seed), micro_batches, stateful)
+    cells = grid.cells() if model.experts else None
+    tables = TransformerTables(numbers, model, *sizes, seed, cells)
+    return SingleTransformer(tables, micro_batches, stateful)
+
+
+class DistributedModel(Trial):
     """A model on `mesh` in each stage of a pipeline, beside a single device that does the same steps.
 
-    `programs`: of embedding, layers of each kind and head. `placings`: of every weight of every stage,
+    `programs`: of what comes before the layers, of layers of each kind, and of what comes after them.
+    `placings`: of every weight of every stage,
     once. `axis`: that of the stages. `orders`: of each index the axes that may cut it, the outer one
     first.
     `boundary` counts what stages send one another: device number = stage * devices of a stage + own.
@@ -53,11 +75,11 @@ class DistributedTransformer(Trial):
     schedules of more than weights.
     """
 
-    single: SingleTransformer
+    single: SingleModel
 
     def __init__(
         self,
-        model: Transformer,
+        model: Transformer | Custom,
         programs: tuple[Program, ...],
         mesh: Mapping[str, int],
         micro_batch: int,
@@ -78,8 +100,9 @@ class DistributedTransformer(Trial):
         self.route = _route(pipe)
         grid = Grid(programs, mesh, model.sizes(micro_batch, sequence), orders)
         self.grid, self.inner = grid, grid.cluster.devices
-        cells = grid.cells() if model.experts else None
-        self.tables = Tables(numbers, model, micro_batch, sequence, seed, cells)
+        of = int(pipe.micro_batches), policy.k > 0
+        self.single = _single(model, grid, numbers, (micro_batch, sequence), seed, *of)
+        self.tables = self.single.tables
         self.boundary = Network(pipe.stages * self.inner)
         self.stages = [self._stage(k, model, programs, offloads) for k in range(pipe.stages)]
         for stage in self.stages:
@@ -88,9 +111,7 @@ class DistributedTransformer(Trial):
         weights = [stage.start() for stage in self.stages]
         self.placed = [self._placed(placing, weights, mesh, policy) for placing in placings]
         self.ends = Ends(self.placed, (axis, pipe.stages), mesh, numbers)
-        clips = any(placed.placing.schedule.training.clip for placed in self.placed)
-        micro_batches = int(pipe.micro_batches)
-        self.single = SingleTransformer(self.tables, micro_batches, policy.k > 0, clips)
+        self.single.clips = any(placed.placing.schedule.training.clip for placed in self.placed)
         for stage, keys in zip(self.stages, weights, strict=True):
             stage.placed = [p for p in self.placed if stage.number in p.placing.stages]
             for key in keys:
@@ -98,10 +119,11 @@ class DistributedTransformer(Trial):
                     raise ValueError(f"{key} of stage {stage.number} is not placed once")
 
     def _stage(
-        self, k: int, model: Transformer, programs: tuple[Program, ...], offloads: bool
+        self, k: int, model: Transformer | Custom, programs: tuple[Program, ...], offloads: bool
     ) -> Stage:
-        first, *_, last = programs
-        of_layers = {program.part.name: program for program in programs}
+        of_layers = {program.part.name: program for program in programs if is_layer(program.part.name)}
+        before = [*takewhile(lambda program: program.part.name not in of_layers, programs)]
+        after = [p for p in programs[len(before) :] if p.part.name not in of_layers]
         pipe, devices = self.pipe, Devices(self.grid, self.tables, Network(self.inner))
         chunks = []
         for virtual in (virtual for virtual, at in enumerate(self.route) if at == k):
@@ -111,11 +133,13 @@ class DistributedTransformer(Trial):
             else:
                 of = [i * pipe.virtual_stages // model.layers for i in numbers]
             here = [i for i in numbers if of[i] == virtual]
-            chunk = [Block(of_layers[layer_name(model.kind(i))], i, devices) for i in here]
+            chunk = [
+                Block(of_layers[name], i, devices) for i in here for name in model.layers_of(i, i + 1)
+            ]
             if virtual == 0:
-                chunk.insert(0, Block(first, OUTSIDE, devices))
+                chunk = [*(Block(program, OUTSIDE, devices) for program in before), *chunk]
             if virtual == pipe.virtual_stages - 1:
-                chunk.append(Block(last, OUTSIDE, devices))
+                chunk += [Block(program, OUTSIDE, devices) for program in after]
             chunks.append(chunk)
         return Stage(k, devices, chunks, order(pipe, k), offloads)
 

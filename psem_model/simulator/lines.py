@@ -13,7 +13,7 @@ from psem_model.simulator.layout import Group
 from psem_model.simulator.moves import move
 from psem_model.simulator.network import Network, all_gather
 from psem_model.simulator.routes import to_slots, to_tokens
-from psem_model.simulator.slices import ONCE, Grid, Slices, cut
+from psem_model.simulator.slices import ONCE, Grid, Slices, cut, in_order, lettered
 from psem_model.simulator.tables import Moment, Tables
 from spec.devices.layouts import WHOLE, Lies
 from spec.language.moves import Move
@@ -158,41 +158,41 @@ class Lines:
         numbers, makes, first = self.numbers, line.makes.indices, reads[0]
         where = _met(line, reads)
         if line.does is Does.CONTRACT:
-            left, right = ("".join(r.indices) for r in reads)
-            subscripts = f"D{left},D{right}->D{''.join(makes)}"
-            found = numbers.einsum(subscripts, first.array, reads[1].array)
+            left, right, out = lettered(*(r.indices for r in reads), makes)
+            found = numbers.einsum(f"D{left},D{right}->D{out}", first.array, reads[1].array)
         elif line.does is Does.ADD:
-            return replace(first, array=numbers.add(first.array, reads[1].array))
+            found, makes = numbers.add(first.array, in_order(reads[1], first.indices)), first.indices
         elif line.does is Does.RENAME:
             return self.renamed(line, first)
         elif line.does is Does.APPLY:
-            arrays = [r.array for r in reads]
+            arrays, makes = [in_order(r, first.indices) for r in reads], first.indices
             function = numbers.apply_backward if line.backward else numbers.apply
             found = function(line.function, *arrays)
         else:
             rows = tuple(index for index in first.indices if index != line.over)
             found = self.normalised(line, reads, rows)
-            makes = rows if line.function == LOG_TOTAL else makes
+            makes = rows if line.function == LOG_TOTAL else first.indices
         return Slices(makes, found, {i: where[i] for i in makes})
 
     def normalised(self, line: Operation, reads: list[Slices], rows: tuple[str, ...]) -> Array:
         """What needs all of an index at once; it may read what it has for each row as well."""
         axis = reads[0].axis(line.over)
-        beside = [_rows(value, rows) for value in reads[1 + line.backward :]]
+        beside = [in_order(value, rows) for value in reads[1 + line.backward :]]
         of_rows = beside[0] if beside else None
         if line.backward:
-            cotangent, known = reads[0].array, reads[1].array
+            cotangent, known = reads[0].array, in_order(reads[1], reads[0].indices)
             return self.numbers.normalise_backward(line.function, cotangent, known, axis, of_rows)
         return self.numbers.normalise(line.function, reads[0].array, axis, of_rows)
 
     def renamed(self, line: Operation, value: Slices) -> Slices:
         makes, new = line.makes.indices, dict(line.renamed)
-        if set(new.values()) == {"c"}:
+        if len({*new.values()}) < len(new):  # several become one
             return to_slots(value, makes, self.devices.tables.slots(self.layer, self.moment))
-        if set(new) == {"c"}:
+        if len(new) < len(line.renamed):  # one becomes several
             slots = self.devices.tables.slots(self.layer, self.moment)
             return to_tokens(value, makes, slots, self.numbers)
-        return Slices(makes, value.array, {new.get(i, i): at for i, at in value.where.items()})
+        indices = tuple(new.get(index, index) for index in value.indices)
+        return Slices(indices, value.array, {new.get(i, i): at for i, at in value.where.items()})
 
     # ------------------------------------------------------------------------------- loops
     def group(self, turns: str) -> Group:
@@ -287,7 +287,7 @@ class Lines:
         together = self.totals[move.makes] = numbers.together(before, by.array)
         if move.by == move.value:
             return replace(term, array=together)
-        letters, rows = "".join(term.indices), "".join(by.indices)
+        letters, rows = lettered(term.indices, by.indices)
         scaled = [
             numbers.einsum(f"D{letters},D{rows}->D{letters}", of, numbers.share(part, together))
             for of, part in ((self.has[move.makes].array, before), (term.array, by.array))
@@ -299,12 +299,7 @@ def _added(one: Slices, other: Slices, numbers: Functions) -> Slices:
     """The sum of terms of the same elements. Raises ValueError for others."""
     if any(not np.array_equal(at, other.where[index]) for index, at in one.where.items()):
         raise ValueError("terms of different elements are added")
-    return replace(other, array=numbers.add(one.array, other.array))
-
-
-def _rows(value: Slices, rows: tuple[str, ...]) -> Array:
-    """A value's array, with its dimensions in the order of these indices."""
-    return np.transpose(value.array, (0, *(value.axis(index) for index in rows)))
+    return replace(other, array=numbers.add(in_order(one, other.indices), other.array))
 
 
 def _met(line: Operation, reads: list[Slices]) -> dict[str, Array]:

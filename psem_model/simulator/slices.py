@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from string import ascii_letters
 from types import MappingProxyType
 
 import numpy as np
@@ -15,8 +16,7 @@ from psem_model.simulator.tables import Cell
 from spec.devices.layouts import Layout, Lies
 from spec.language.programs import Program
 
-FOLLOWS = {"u": ("s",), "c": ("b", "s")}  # keys are tokens, and so are slots: cut as those are
-
+LETTERS = ascii_letters.replace("D", "")
 
 ONCE: Mapping[str, int] = MappingProxyType({})  # in no loop
 
@@ -56,6 +56,18 @@ def take(array: Array, dimension: int, places: Array) -> Array:
     return np.take_along_axis(array, places.reshape(shape), dimension)
 
 
+def lettered(*several: Sequence[str]) -> list[str]:
+    """Indices of several arrays, a letter each, as `einsum` takes them; D is that of devices."""
+    names = dict.fromkeys(index for indices in several for index in indices)
+    letters = dict(zip(names, LETTERS, strict=False))
+    return ["".join(letters[index] for index in indices) for indices in several]
+
+
+def in_order(value: Slices, indices: Sequence[str]) -> Array:
+    """A value's array, with its dimensions in the order of some indices, all that it has."""
+    return np.transpose(value.array, (0, *(value.axis(index) for index in indices)))
+
+
 def cut(table: Array, indices: Sequence[str], where: Mapping[str, Array]) -> Slices:
     """Each device's slice of a whole value; 0 where it has no such position."""
     found = table[None]
@@ -69,6 +81,17 @@ def cut(table: Array, indices: Sequence[str], where: Mapping[str, Array]) -> Sli
             shape[0], shape[dimension] = places.shape
             found = np.where((places < size).reshape(shape), found, 0)
     return Slices(tuple(indices), found, {i: where[i] for i in indices})
+
+
+def _names(program: Program) -> Iterator[tuple[str, str]]:
+    """Indices, each with one that is cut as it is: its other name, or what it and others become."""
+    for line in program.part.operations:
+        olds, news = [old for old, _ in line.renamed], [new for _, new in line.renamed]
+        for old, new in line.renamed:
+            if olds.count(old) == 1:
+                yield old, new
+                if news.count(new) == 1:
+                    yield new, old
 
 
 class Grid:
@@ -96,8 +119,10 @@ class Grid:
                 for axis, lie in lies.items():
                     if lie.layout is Layout.SHARDED:
                         found[lie.index].add(self.rings.get(axis, axis))
-        for index, others in FOLLOWS.items():
-            found[index] = found[index].union(*(found[i] for i in others))
+        pairs = {pair for program in programs for pair in _names(program)}
+        for _ in pairs:  # each name hands on to the next what cuts it
+            for old, new in pairs:
+                found[new] |= found[old]
         self.cuts = {
             index: tuple(axis for axis in orders.get(index, names) if axis in axes)
             for index, axes in found.items()

@@ -19,8 +19,8 @@ from psem_model.simulator.blocks import Block
 from psem_model.simulator.lines import Devices, Values
 from psem_model.simulator.placed import Placed
 from psem_model.simulator.placeholders import Placeholders
-from psem_model.simulator.slices import Slices
-from psem_model.simulator.tables import Key, Moment
+from psem_model.simulator.slices import Slices, in_order
+from psem_model.simulator.tables import Key, Moment, TransformerTables
 from spec.models.states import State
 from spec.models.transformer import EMBEDDING, HEAD, LAYER, is_layer, is_turned
 from spec.models.values import Value
@@ -63,6 +63,8 @@ class Kept:
 
     def _of_places(self, block: Block) -> Number:
         tables = block.devices.tables
+        if not isinstance(tables, TransformerTables):
+            return 0
         if is_turned(block.name) and tables.model.turned:
             return sum(2 * table.size for table in tables.turns()) * self.width  # for both of a pair
         if block.name == EMBEDDING and tables.model.positions:
@@ -213,7 +215,8 @@ class Stage:
         for weight, gradient in gradients.items():
             key = block.layer, weight.name
             (where,) = (placed for placed in used if key in placed.slices)
-            where.add(work.micro_batch, self.number, key, gradient.array)
+            array = in_order(gradient, weight.indices)
+            where.add(work.micro_batch, self.number, key, array)
 
     def keep_samples(self, chunk: int, more: int) -> None:
         """Room for numbers of samples of one more micro-batch in a chunk; of minus one, that again."""

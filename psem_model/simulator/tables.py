@@ -1,4 +1,6 @@
-"""What a model is given, whole: weights to start from, samples, masks, angles, and routes.
+"""What a model is given, whole: weights to start from, and constants.
+
+Of a transformer these are samples, masks, angles, and routes; of another model, any numbers.
 
 All of it depends on a seed and on where it is in the model and in training, never on a mesh; but for
 routes, which are balanced: each device's tokens are spread evenly over all experts.
@@ -63,22 +65,10 @@ def route(cells: Sequence[Cell], experts: int, chosen: int, rng: np.random.Gener
 
 
 class Tables:
-    """A model's weights and constants, whole. `cells`: the tokens of each device, for routes."""
+    """A model's weights and constants, whole: random numbers. `sizes`: of each index."""
 
-    def __init__(
-        self,
-        numbers: Functions,
-        model: Transformer,
-        micro_batch: int,
-        sequence: int,
-        seed: int = 0,
-        cells: Sequence[Cell] | None = None,
-    ) -> None:
-        self.numbers, self.model, self.seed = numbers, model, seed
-        self.sizes: dict[str, int] = model.sizes(micro_batch, sequence)
-        everything = (np.arange(micro_batch), np.arange(sequence))
-        self.cells = [everything] if cells is None else cells
-        self._last: tuple[int, Moment, Slots] | None = None
+    def __init__(self, numbers: Functions, sizes: dict[str, int], seed: int = 0) -> None:
+        self.numbers, self.sizes, self.seed = numbers, sizes, seed
 
     def rng(self, what: str, *where: int) -> np.random.Generator:
         return np.random.default_rng((self.seed, *what.encode(), *(w + 1 for w in where)))
@@ -92,6 +82,34 @@ class Tables:
     def weight(self, name: str, indices: Sequence[str], layer: int) -> Array:
         """What a weight is before the first step."""
         return self.random(self.rng(name, layer), self.shape(indices))
+
+    def constant(self, name: str, indices: tuple[str, ...], layer: int, moment: Moment) -> Array:
+        """A constant, whole: others in each micro-batch."""
+        rng = self.rng(name, layer, moment.step, moment.micro_batch)
+        return self.random(rng, self.shape(indices))
+
+    def slots(self, layer: int, moment: Moment) -> Slots:
+        """Raises ValueError: it sends no tokens to experts."""
+        raise ValueError(f"layer {layer}: tokens are sent to experts in a transformer alone")
+
+
+class TransformerTables(Tables):
+    """Those of a transformer. `cells`: the tokens of each device, for routes."""
+
+    def __init__(
+        self,
+        numbers: Functions,
+        model: Transformer,
+        micro_batch: int,
+        sequence: int,
+        seed: int = 0,
+        cells: Sequence[Cell] | None = None,
+    ) -> None:
+        super().__init__(numbers, model.sizes(micro_batch, sequence), seed)
+        self.model = model
+        everything = (np.arange(micro_batch), np.arange(sequence))
+        self.cells = [everything] if cells is None else cells
+        self._last: tuple[int, Moment, Slots] | None = None
 
     def words(self, moment: Moment) -> Array:
         """Word numbers (samples, positions + 1): each position's word is the next of that before it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -102,6 +102,13 @@ class Tape:
             self._receive(right, g[..., size:])
 
         return self._made(np.concatenate((left.value, right.value), -1), pull)
+
+    def transpose(self, node: Node, axes: Sequence[int]) -> Node:
+        """The same elements, with the axes in another order."""
+        back = np.argsort(axes)
+        return self._made(
+            np.transpose(node.value, axes), lambda g: self._receive(node, np.transpose(g, back))
+        )
 
     def apply(self, function: str, node: Node) -> Node:
         """A function of each element."""

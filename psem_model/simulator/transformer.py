@@ -11,59 +11,27 @@ from functools import reduce
 import numpy as np
 
 from psem_model.simulator.arithmetic import Array
-from psem_model.simulator.single import Single
-from psem_model.simulator.tables import OUTSIDE, Key, Moment, Tables
-from psem_model.simulator.tape import Node, Tape
+from psem_model.simulator.single_model import Pass, SingleModel
+from psem_model.simulator.tables import OUTSIDE, Moment, TransformerTables
+from psem_model.simulator.tape import Node
 from spec.models.transformer import DENSE, STRAIGHT, LayerKind
 
 
-class SingleTransformer(Single):
-    """It trains a transformer. `stateful`: its optimizer keeps moments.
+class SingleTransformer(SingleModel):
+    """It trains a transformer. Losses are of each token (samples, positions)."""
 
-    Its weights are those that its forward reads: each is made when it is first read.
-    `losses`: of each micro-batch of the last step (samples, positions).
-    """
+    tables: TransformerTables
 
-    def __init__(
-        self, tables: Tables, micro_batches: int, stateful: bool = True, clips: bool = False
-    ) -> None:
-        super().__init__(tables.numbers, clips)
-        self.tables, self.micro_batches = tables, micro_batches
-        self.kept = tables.numbers.moments if stateful else 0
-        self.losses: list[Array] = []
-
-    def weight(self, key: Key, indices: str) -> Array:
-        """A weight as it is now."""
-        if key not in self.weights:
-            layer, name = key
-            first = self.weights[key] = self.tables.weight(name, indices, layer)
-            self.moments[key] = self.arithmetic.zeros((self.kept, *first.shape))
-        return self.weights[key]
-
-    def gradients(self, step: int) -> dict[Key, Array]:
-        """Those of the summed loss of all tokens of its micro-batches."""
-        numbers, found = self.arithmetic, dict[Key, Array]()
-        self.losses = []
-        for micro_batch in range(self.micro_batches):
-            work = Forward(self, Moment(step, micro_batch))
-            loss = work.loss()
-            self.losses.append(loss.value)
-            work.tape.backward(loss, numbers.count(np.ones(loss.value.shape, np.int64)))
-            for key, node in work.leaves.items():
-                if node.gradient is not None:
-                    had = found.get(key)
-                    found[key] = node.gradient if had is None else numbers.add(had, node.gradient)
-        return found
+    def forward(self, moment: Moment) -> Forward:
+        return Forward(self, moment)
 
 
-class Forward:
-    """One micro-batch's way through the model; `leaves`: the weights that it reads."""
+class Forward(Pass):
+    """One micro-batch's way through a transformer."""
 
     def __init__(self, device: SingleTransformer, moment: Moment) -> None:
-        self.device, self.moment = device, moment
+        super().__init__(device, moment)
         self.tables, self.model = device.tables, device.tables.model
-        self.tape = Tape(self.tables.numbers)
-        self.leaves: dict[Key, Node] = {}
         self.layer = OUTSIDE
 
     @property
@@ -74,7 +42,7 @@ class Forward:
     def weight(self, name: str, indices: str) -> Node:
         """A weight of the layer; in the name is how the layer differs from most."""
         key = (self.layer, "".join(f"{each}_" for each in sorted(self.kind)) + name)
-        return self.leaves.setdefault(key, Node(self.device.weight(key, indices)))
+        return self.leaf(key, indices)
 
     def product(self, x: Node, name: str, subscripts: str) -> Node:
         """A sum of products with a weight, the second operand."""

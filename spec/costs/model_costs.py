@@ -10,8 +10,8 @@ from spec.devices.layouts import WHOLE, Layout, Lies
 from spec.devices.mesh import Device, Mesh, group_size
 from spec.language.moves import Move
 from spec.language.programs import Program
-from spec.models.parts import parts
-from spec.models.transformer import Model, Transformer, is_layer
+from spec.models.parts import Model, parts
+from spec.models.transformer import Transformer, is_layer
 from spec.models.values import Value
 from spec.numbers.arithmetic import Number, quotient
 

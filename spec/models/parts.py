@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from spec.models.custom import Custom
 from spec.models.opaque import Opaque, opaque
 from spec.models.transformer import (
     DENSE,
@@ -12,11 +13,12 @@ from spec.models.transformer import (
     STRAIGHT,
     USUAL,
     LayerKind,
-    Model,
     Transformer,
     layer_name,
 )
 from spec.models.values import FULL, LOG_TOTAL, Builder, Part, Role, Value
+
+Model = Transformer | Opaque | Custom
 
 
 def _stream(name: str) -> Value:
@@ -304,8 +306,13 @@ def head(model: Transformer) -> Part:
 
 
 def parts(model: Model) -> tuple[Part, ...]:
-    """Embedding, a layer of each kind, head; of a model without words layers alone; the opaque part."""
+    """Embedding, a layer of each kind, head; of a model without words layers alone; the opaque part.
+
+    Or those that are given.
+    """
     if isinstance(model, Opaque):
         return (opaque(),)
+    if isinstance(model, Custom):
+        return model.parts
     layers = tuple(layer(model, kind) for kind in dict.fromkeys(model.kinds or (USUAL,)))
     return (embedding(model), *layers, head(model)) if model.vocabulary else layers

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from spec.models.parts import parts
+from spec.models.parts import Model, parts
 from spec.models.states import BytePolicy, State
-from spec.models.transformer import Model, Transformer
+from spec.models.transformer import Transformer
 from spec.models.values import FULL, LOG_TOTAL, Builder, Does, Operation, Part, Role, Value
 from spec.numbers.arithmetic import Number
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from spec.models.opaque import Opaque
 from spec.numbers.arithmetic import Number, quotient
 
 EMBEDDING, LAYER, HEAD = "embedding", "layer", "head"
@@ -179,6 +178,3 @@ def is_layer(name: str) -> bool:
 def is_turned(name: str) -> bool:
     """Whether a part of this name is a layer whose queries and keys know their positions."""
     return is_layer(name) and STRAIGHT not in name.split("_")
-
-
-Model = Transformer | Opaque

@@ -163,6 +163,12 @@ class Part:
         read = (value for op in self.operations for value in op.reads)
         return tuple(dict.fromkeys(v for v in read if v.role is Role.WEIGHT))
 
+    @cached_property
+    def indices(self) -> tuple[str, ...]:
+        """Those that some value has."""
+        values = (value for op in self.operations for value in (*op.reads, op.makes))
+        return tuple(dict.fromkeys(index for value in values for index in value.indices))
+
     def names_of(self, index: str) -> tuple[str, ...]:
         """An index, and what it is renamed to."""
         renamed = (pair for operation in self.operations for pair in operation.renamed)

@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any
 
 from spec.devices.layouts import PARTIAL, WHOLE, Contraction, LayoutError, Lie, along, contract
-from spec.models.opaque import MODEL
-from spec.models.parts import parts
-from spec.models.transformer import EMBEDDING, HEAD, Model, is_layer
+from spec.models.parts import Model, parts
+from spec.models.transformer import is_layer
 from spec.models.values import Part, Value
 from spec.numbers.arithmetic import Number, ceil_div
 from spec.pipelines.pipeline import Pipeline, place_of, virtual_stage
@@ -82,19 +81,25 @@ def pieces(model: Model, pipe: Pipeline) -> tuple[Piece, ...]:
             if all(is_listed(virtual, number, pipe.layers) if pipe.layers else evenly):
                 (name,) = model.layers_of(number, number + 1)
                 found.append(Piece(by_name[name], number, *place_of(pipe, virtual)))
-    around = ends(model, pipe)
-    return (*around[:1], *found, *around[1:])
+    around, before = ends(model, pipe), len(_before(parts(model)))
+    return (*around[:before], *found, *around[before:])
 
 
 def ends(model: Model, pipe: Pipeline) -> tuple[Piece, ...]:
-    """The pieces that are no layers. Of all weights, only theirs may have two uses."""
-    by_name = {part.name: part for part in parts(model)}
-    places = ((EMBEDDING, 0), (MODEL, 0), (HEAD, pipe.virtual_stages - 1))
-    return tuple(
-        Piece(by_name[name], NO_LAYER, *place_of(pipe, virtual))
-        for name, virtual in places
-        if name in by_name
-    )
+    """The pieces that are no layers: those before them come first, and those after them last.
+
+    Of all weights, only theirs may have two uses.
+    """
+    every, last = parts(model), pipe.virtual_stages - 1
+    before = _before(every)
+    after = [part for part in every[len(before) :] if not is_layer(part.name)]
+    places = [*((part, 0) for part in before), *((part, last) for part in after)]
+    return tuple(Piece(part, NO_LAYER, *place_of(pipe, virtual)) for part, virtual in places)
+
+
+def _before(every: tuple[Part, ...]) -> tuple[Part, ...]:
+    """Those of a model's parts that come before its layers."""
+    return tuple(takewhile(lambda part: not is_layer(part.name), every))
 
 
 def is_listed(virtual: int, number: int, listed: Listed) -> tuple[bool, bool]:

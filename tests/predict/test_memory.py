@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psem_model.measure.placings import transformer
+from psem_model.measure.placings import devices_of
 from spec.costs.lifetimes import live
 from spec.costs.model_costs import elements, fullest_moment, kept_bytes
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, distribute
@@ -81,7 +81,7 @@ def test_values_are_there_from_the_line_that_makes_them_to_the_last_that_reads_t
 @examples(20)
 @given(small_plans())
 def test_what_is_there_at_once_is_what_the_simulators_arrays_take(plan):
-    run = transformer(plan)
+    run = devices_of(plan)
     run.step()
     for stage in run.stages:
         for block in (block for chunk in stage.chunks for block in chunk):

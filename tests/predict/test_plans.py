@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from psem_model.measure.placings import transformer
+from psem_model.measure.placings import devices_of
 from psem_model.predict.parts import BACKWARD, FORWARD
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
 from spec.models.transformer import EMBEDDING, LAYER
@@ -153,7 +153,7 @@ def test_offloaded_activations_are_on_the_host_and_not_on_the_device(plan):
 @given(small_plans(kinds=IN_ONE_PART))
 def test_the_host_link_carries_what_is_predicted_and_the_training_is_the_same(plan):
     plan = replace(plan, offload=True)
-    run = transformer(plan)
+    run = devices_of(plan)
     run.step()
     assert run.divergence is None
     for stage in run.stages:

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from psem_model.simulator.arithmetic import PRIME
-from psem_model.simulator.distributed import DistributedTransformer
+from psem_model.simulator.distributed import DistributedModel
 from psem_model.simulator.functions import Real, Residues
 from psem_model.simulator.moves import move
 from psem_model.simulator.network import Network
 from psem_model.simulator.routes import to_slots, to_tokens
 from psem_model.simulator.slices import Grid, Slices, cut
-from psem_model.simulator.tables import Moment, Tables, route
+from psem_model.simulator.tables import Moment, TransformerTables, route
 from psem_model.simulator.tape import Node, Tape
 from psem_model.simulator.transformer import Forward, SingleTransformer
 from spec.checking.programs import check_program
@@ -150,7 +150,7 @@ def test_sums_of_products_of_residues_are_those_of_whole_numbers():
 # ---------------------------------------------------------------------------- one device
 def single_device(model, numbers):
     """A device that has made all its weights."""
-    single = SingleTransformer(Tables(numbers, model, 2, 3), 2)
+    single = SingleTransformer(TransformerTables(numbers, model, 2, 3), 2)
     Forward(single, Moment(0, 0)).loss()
     return single
 
@@ -354,13 +354,13 @@ def test_backward_cannot_run_without_anything_that_is_kept(model, axis, again, d
     mesh = {program.axes[0].name: 2}
     plan = Plan(model, found[0].axes, mesh, again, 2, 2)
     sizes = (mesh, 2, 2, Residues())
-    run = DistributedTransformer(model, tuple(found), *sizes, replicated(plan), MIXED_ADAM)
+    run = DistributedModel(model, tuple(found), *sizes, replicated(plan), MIXED_ADAM)
     with pytest.raises(ValueError, match=r"not there|not kept"):
         run.step()
 
 
 def test_the_moments_of_training_have_samples_of_their_own():
-    tables = Tables(Residues(), VARIANTS[1], 2, 3)
+    tables = TransformerTables(Residues(), VARIANTS[1], 2, 3)
     moments = [Moment(0, 0), Moment(0, 1), Moment(1, 0)]
     words = [tables.words(moment).tobytes() for moment in moments]
     masks = [tables.mask("a_mask", "bsh", layer, m).tobytes() for m in moments for layer in (0, 1)]

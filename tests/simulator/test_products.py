@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from psem_model.measure.measured import Figure, Run
-from psem_model.measure.placings import placings, transformer
+from psem_model.measure.placings import devices_of, placings
 from psem_model.measure.simulated import measured, works
 from psem_model.predict.parts import AGAIN, BACKWARD
 from psem_model.predict.plan import Plan
 from psem_model.reading.products import parse
-from psem_model.simulator.distributed import DistributedTransformer
+from psem_model.simulator.distributed import DistributedModel
 from psem_model.simulator.functions import Residues
 from psem_model.simulator.placed import Halves
 from psem_model.text.errors import BadInput
@@ -85,7 +85,7 @@ def each(elements):
 @settings(max_examples=30)
 @given(plans())
 def test_every_move_and_every_operation_sends_on_each_device_what_is_predicted(plan):
-    run = transformer(plan)
+    run = devices_of(plan)
     run.step()
     for number, stage in enumerate(run.stages):
         costs, needs, bytes_, between = plan.stage(number), Counter(), Counter(), Counter()
@@ -128,7 +128,7 @@ def test_layers_hand_on_numbers_as_wide_as_weights_and_losses_are_summed_in_fp32
     assert ran.unequal == []
     for stage in ran.stages:
         assert {f.key: f.simulated for f in stage}["bytes along pipe"] == 2 * 8 * 4 * width
-    run = transformer(plan)
+    run = devices_of(plan)
     run.step()
     network, counted = run.stages[1].devices.network, []
     for number, line in enumerate(plan.step.programs[2].forward):
@@ -160,7 +160,7 @@ def test_activations_that_are_offloaded_are_on_the_host_from_forward_to_backward
 @settings(max_examples=25)
 @given(plans())
 def test_nothing_that_passes_is_left_and_what_is_kept_is_let_go(plan):
-    run = transformer(plan)
+    run = devices_of(plan)
     run.step()
     for stage in run.stages:
         assert not any((stage.room.held | stage.host.held).values())
@@ -202,7 +202,7 @@ def diverges(plan, group, faulty):
         same = replace(other, largest=group.largest) == group
         return faulty if same else other.costs.schedule
 
-    run = transformer(plan, schedule_of=schedule_of)
+    run = devices_of(plan, schedule_of=schedule_of)
     for _ in range(2):
         run.step()
     return run.divergence is not None
@@ -252,7 +252,7 @@ def test_tied_words_are_one_vector_on_the_stages_that_have_them():
     plan = plan_of("zero3(2) * tp(2) * pp(3)", layers=3)
     shared = [p for p in placings(plan, lambda group: group.costs.schedule) if p.pipe]
     assert [(p.weights, p.stages) for p in shared] == [(((-1, "word_weight"),), (0, 2))]
-    run = transformer(plan)
+    run = devices_of(plan)
     (words,) = (placed for placed in run.placed if placed.placing.pipe)
     assert [words in stage.placed for stage in run.stages] == [True, False, True]
     assert words.cluster.sizes == {"pipe": 2, "batch": 2, "tensor": 2}
@@ -264,7 +264,7 @@ def test_weights_that_are_not_placed_once_are_refused(change):
     placed = change(placings(plan, lambda group: group.costs.schedule))
     sizes = {"batch": 2, "tensor": 2}, 4, 4
     with pytest.raises(ValueError, match="not placed once"):
-        DistributedTransformer(plan.model, plan.step.programs, *sizes, Residues(), placed, plan.policy)
+        DistributedModel(plan.model, plan.step.programs, *sizes, Residues(), placed, plan.policy)
 
 
 @pytest.mark.parametrize("activations", ["R", "S*", "M", "S+O"])
@@ -311,7 +311,7 @@ def test_a_run_that_diverges_says_where():
     plan = plan_of("zero1(2) * tp(2)")
     (group, *_) = (g for g in groups(plan) if "up_weight" in g.weights)
     faulty = next(faults(group.costs.schedule))
-    run = transformer(plan, schedule_of=lambda g: faulty if g == group else g.costs.schedule)
+    run = devices_of(plan, schedule_of=lambda g: faulty if g == group else g.costs.schedule)
     run.step()
     first = divergence_text(run.divergence)
     state = run.divergence.state

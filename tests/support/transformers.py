@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from psem_model.simulator.distributed import ONE_STAGE, DistributedTransformer
+from psem_model.simulator.distributed import ONE_STAGE, DistributedModel
 from psem_model.simulator.functions import Residues
 from psem_model.simulator.placed import Placing
 from spec.derivation.derive import derive
@@ -61,7 +61,7 @@ class Plan(NamedTuple):
 
     def run(self, programs=None, numbers=None, pipe=ONE_STAGE, steps=1, placings=None):
         """The model trained on the mesh beside one device, its states replicated."""
-        return DistributedTransformer(
+        return DistributedModel(
             self.model,
             programs or self.programs,
             self.mesh,

@@ -1,0 +1,167 @@
+"""Random models of given parts, of sizes that two devices along an axis divide."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from psem_model.predict.plan import Plan
+from psem_model.reading.products import parse
+from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING
+from spec.models.custom import Custom
+from spec.models.parts import parts
+from spec.models.values import Builder, Role, Value
+from spec.pipelines.pipeline import Order, Pipeline
+
+CUT = {"f": 4, "t": 2, "g": 2}  # by tensor parallelism
+PLANS = (
+    "zero1(2) * tp(2)",
+    "zero3(2) * tp+sp(2)",
+    "fsdp(2) * cp(2)",
+    "tp(2) * cp-all-gather(2)",
+    "zero2+all(2) * tp+sp(2)",
+    "dp(2) * tp(2) * pp(2)",
+    "hsdp(2,2) * tp+sp(2)",
+    "cp-all-to-all(2) * tp(2)",
+    "zero1+all(2) * tp+sp(2) * cp(2)",
+)
+FUNCTIONS = ("gelu", "silu", "square", "tanh")
+
+
+def weight(name, *indices):
+    return Value(name, indices, Role.WEIGHT)
+
+
+def constant(name, *indices):
+    return Value(name, indices, Role.CONSTANT, 0)
+
+
+class Drawn:
+    """A part while it is drawn: `now` is [b s h]."""
+
+    def __init__(self, draw, name, takes=None):
+        self.draw, self.part, self.now, self.count = draw, Builder(name, takes), takes, 0
+        self.whole = ("b", "s", "h")
+
+    def named(self, what):
+        self.count += 1
+        return f"{self.part.name}_{what}_{self.count}"
+
+    def value(self, what, indices=None):
+        return Value(self.named(what), tuple(self.draw(st.permutations(indices or self.whole))))
+
+    def contract(self, left, right, indices=None):
+        return self.part.contract(left, right, self.value("product", indices))
+
+    def norm(self):
+        by = self.draw(st.sampled_from(["rms_norm", "layer_norm", "softmax"]))
+        self.now = self.part.normalise(by, "h", self.now, self.value("norm"))
+
+    def scale(self):
+        self.now = self.contract(self.now, weight(self.named("scale"), "h"))
+
+    def bias(self):
+        spread = self.contract(weight(self.named("bias"), "h"), constant("ones", "b", "s"))
+        self.now = self.part.add(self.now, spread, self.value("biased"))
+
+    def mask(self):
+        self.now = self.contract(self.now, constant(self.named("mask"), *self.whole))
+
+    def product(self):
+        self.now = self.contract(self.now, self.applied(self.now))
+
+    def applied(self, value):
+        function = self.draw(st.sampled_from(FUNCTIONS))
+        return self.part.apply(function, value, self.value("applied", value.indices))
+
+    def mlp(self):
+        inside = self.draw(st.sampled_from([*CUT, "k"]))
+        shape = self.draw(st.permutations(["h", inside]))
+        up = self.contract(self.now, weight(self.named("up"), *shape), ("b", "s", inside))
+        down = weight(self.named("down"), inside, "h")
+        self.given(self.contract(self.applied(up), down))
+
+    def mixing(self):
+        inside = self.draw(st.sampled_from(["t", "k"]))
+        every = self.part.rename(self.now, self.value("every", ("b", "u", "h")), ("s", "u"))
+        mixed = self.contract(every, weight(self.named("mix"), "u", inside), ("b", inside, "h"))
+        self.given(self.contract(self.applied(mixed), weight(self.named("back"), inside, "s")))
+
+    def attention(self):
+        query, key, value = (
+            self.contract(self.now, weight(self.named(n), "h", "g", "d"), ("b", "s", "g", "d"))
+            for n in "qkv"
+        )
+        key, value = (
+            self.part.rename(x, self.value("every", ("b", "u", "g", "d")), ("s", "u"))
+            for x in (key, value)
+        )
+        scores = self.contract(query, key, ("b", "g", "s", "u"))
+        of_pairs = self.value("shares", ("b", "g", "s", "u"))
+        shares = self.part.normalise("softmax", "u", scores, of_pairs)
+        context = self.contract(shares, value, ("b", "s", "g", "d"))
+        self.given(self.contract(context, weight(self.named("out"), "g", "d", "h")))
+
+    def given(self, found):
+        """Beside what was there, or in its place."""
+        if self.draw(st.booleans()):
+            found = self.part.add(self.now, found, self.value("sum"))
+        self.now = found
+
+    def through(self, most):
+        does = [self.norm, self.scale, self.bias, self.mask, self.product]
+        does += [self.mlp, self.mixing, self.attention]
+        for _ in range(self.draw(st.integers(1, most))):
+            self.draw(st.sampled_from(does))()
+
+    def done(self):
+        """What is given lies as what was taken."""
+        last = Value(self.named("given"), self.whole)
+        return self.part.part(self.part.apply("gelu", self.now, last))
+
+
+@st.composite
+def own_models(draw):
+    """A part that begins, a layer, and a part that ends in a loss."""
+    begin = Drawn(draw, "begin")
+    begin.now = begin.contract(constant("inputs", "b", "s", "n"), weight("first", "n", "h"))
+    begin.through(2)
+    found = [begin.done()]
+    layer = Drawn(draw, "layer", Value("layer_in", begin.whole, Role.STREAM))
+    layer.through(3)
+    layer.scale()
+    found.append(layer.done())
+    end = Drawn(draw, "end", Value("end_in", begin.whole, Role.STREAM))
+    end.through(2)
+    over = draw(st.sampled_from([("b",), ("b", "s")]))
+    last = weight("last", *(["h"] if over == ("b", "s") else ["s", "h"]))
+    found.append(end.part.part(end.part.contract(end.now, last, Value("loss", over))))
+    sizes = {**CUT, "n": 3, "h": draw(st.integers(1, 4)), "k": draw(st.integers(1, 3)), "d": 2}
+    there = {index for part in found for index in part.indices}
+    lengths = [(index, size) for index, size in sizes.items() if index in there]
+    return Custom(tuple(found), 2, (*lengths, *([("u", "s")] if "u" in there else [])))
+
+
+def as_custom(model):
+    """A transformer without experts, as a model of given parts."""
+    lengths = [(i, n) for i, n in model.sizes(1, 1).items() if i not in ("b", "s", "u")]
+    return Custom(parts(model), model.layers, (*lengths, ("u", "s")))
+
+
+@st.composite
+def own_plans(draw, models=None):
+    """Such a model on a product of strategies."""
+    model = draw(own_models() if models is None else models)
+    found = parse(draw(st.sampled_from(PLANS)))
+    stages = found.sizes[found.product.pipe] if found.product.pipe else 1
+    pipe = Pipeline(Order.ONE_F_ONE_B, stages, draw(st.integers(1, 2)))
+    again = draw(st.sampled_from([NOTHING, EVERYTHING, FROM_SLICES]))
+    return Plan(
+        model,
+        found.product,
+        found.sizes,
+        draw(st.integers(1, 2)),
+        8,
+        pipe,
+        again=again,
+        text=found.text,
+    )
