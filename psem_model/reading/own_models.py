@@ -18,6 +18,7 @@ from spec.models.values import Part
 from spec.plans.model_strategies import POSITIONS, SAMPLES
 
 FORM = "a model's parts in TOML, as examples/models/ has them"
+PIPELINE = "pipeline"  # what reports say of stages
 TOP = ("layers", "parts", "sizes")
 OPTIONS = {SAMPLES: "--micro-batch", POSITIONS: "--sequence"}  # that say how many values an index has
 ONE_BY_ONE = "one new name for each index: tokens go to experts in models of --experts or --config"
@@ -42,8 +43,8 @@ class _Model:
             raise file.missing((), "parts", 'parts = ["embedding", "layer", "head"]: tables, in order')
         names = [file.typed(("parts",), n, str) for n in file.typed(("parts",), content["parts"], list)]
         for name in names:
-            if name in TOP:
-                raise file.wrong(("parts",), shown(name), "names of tables, such as layer")
+            if name in (*TOP, PIPELINE):
+                raise file.wrong(("parts",), shown(name), "another name for a part, such as layer")
         file.table((), content, (*TOP, *names))
         parts = tuple(map(self.part, file.once(("parts",), names, "part")))
         if not parts:

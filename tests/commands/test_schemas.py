@@ -14,6 +14,7 @@ from tests.support.schemas import SCHEMAS, validator
 SHARED = "common"  # what several commands' schemas refer to
 STATES = ["--psi", "1001", "--devices", "4"]
 MODEL = ["--layers", "4", "--hidden", "64", "--heads", "4", "--sequence", "8", "--vocabulary", "16"]
+OWN = ["--model", "examples/models/mlp.toml", "--sequence", "1"]
 REFUSED = "parameters=S,optimizer=S,gradients=O,activations=R"
 STEP = "tests/regressions/tied_gradients_of_one_micro_step.toml"
 SLOW = pytest.mark.slow
@@ -29,6 +30,13 @@ CALLS = [
     ["predict", "zero1(2)*ep(2)", *MODEL, "--experts", "4", "--chosen", "2"],
     ["predict", "cp(2)", *MODEL[:-2], "--profile", "textbook", "--offload-activations"],
     ["predict", "zero1(16)*tp(8)", "--config", "llama-3-70b", "--sequence", "8192"],
+    ["predict", "fsdp(2)*tp(2)*pp(2)", *OWN],
+    ["predict", "zero1(8)*ep(8)", "--model", "deepseek-v2", "--sequence", "8"],
+    ["compare", "zero3(4)", "tp(4)", *OWN],
+    ["derive", "zero1*tp", *OWN[:2]],
+    ["derive", "tp", "--part", "last", *OWN[:2]],
+    ["check", "zero1*tp", *OWN[:2]],
+    ["simulate", "zero1(2)*tp(2)", *OWN],
     ["compare", "dp", "zero2", "zero3", *STATES],
     ["compare", "zero1(2)*pp(2)", "zero3(4)", "--global-batch", "8", *MODEL],
     ["compare", "zero3(4)", "examples/mean_twice.toml", *STATES],
