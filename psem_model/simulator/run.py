@@ -30,7 +30,7 @@ class Trial(ABC):
     """Devices beside a single device, step by step.
 
     Of an opaque model each unit has its turn, in whatever order lines are, so that what passes is
-    counted. A transformer's blocks read weights of several schedules and units: these meet at forward
+    counted. A model's parts read weights of several schedules and units: these meet at forward
     and backward.
     `divergence`: the first, if what they keep differs after a step.
     """
