@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 from psem_model.reading.part_reader import PartReader
@@ -49,20 +50,19 @@ class _Model:
         parts = tuple(map(self.part, file.once(("parts",), names, "part")))
         if not parts:
             raise file.wrong(("parts",), "none", "one part or more")
+        layers = self.layers(parts)
         self.require_chain(parts)
         self.require_own_weights(parts)
-        return Custom(parts, self.layers(parts), tuple(self.lengths(parts).items()))
+        return Custom(parts, layers, tuple(self.lengths(parts).items()))
 
     def part(self, name: str) -> Part:
         """One part. Each weight must have a gradient, by the chain rule."""
         if name not in self.file.content:
             raise self.file.missing((), name, f"a table [{name}], as it is in parts")
         part = PartReader(self.file, self.places, name, ()).part()
-        for index in range(len(part.operations)):
-            path = (name, "forward", index)
-            operation = part.operations[index]
+        for number, operation in enumerate(part.operations):
             if len([*one_by_one(operation)]) < len(operation.renamed):
-                raise self.file.wrong((*path, "names"), str(operation), ONE_BY_ONE)
+                raise self.file.wrong((name, "forward", number, "names"), str(operation), ONE_BY_ONE)
         try:
             differentiated(part, Terms())
         except LayoutError as error:
@@ -70,21 +70,19 @@ class _Model:
         return part
 
     def require_chain(self, parts: tuple[Part, ...]) -> None:
-        """Raise BadInput unless each part takes what the part before it gives; a layer, its own."""
-        for before, part in zip((None, *parts), parts, strict=False):
-            if before is None:
-                if part.takes is not None and not is_layer(part.name):
-                    expected = "no takes: the first part begins with constants"
-                    raise self.file.wrong((part.name, "takes"), str(part.takes), expected)
-                continue
+        """Raise BadInput unless each part takes what the part before it gives; and a layer, its own."""
+        first, *_ = parts
+        if first.takes or is_layer(first.name):
+            expected = "a first part that takes nothing, and is no layer: it begins with constants"
+            raise self.file.wrong(("parts",), shown(first.name), expected)
+        for before, part in pairwise(parts):
             if part.takes is None:
                 expected = f'takes = "...": what {before.name} gives, {before.gives}'
                 raise self.file.missing((part.name,), "takes", expected)
             if part.takes.indices != before.gives.indices:
                 expected = f"the indices of what {before.name} gives, {before.gives}"
                 raise self.file.wrong((part.name, "takes"), str(part.takes), expected)
-        for part in parts:
-            if is_layer(part.name) and part.takes and part.takes.indices != part.gives.indices:
+            if is_layer(part.name) and part.takes.indices != part.gives.indices:
                 expected = f"the indices of what the layer takes, {part.takes}"
                 raise self.file.wrong((part.name, "gives"), str(part.gives), expected)
 

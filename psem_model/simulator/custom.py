@@ -17,7 +17,7 @@ NORMALISED = ("softmax", "layer_norm", "rms_norm", LOG_TOTAL)
 
 
 def require_known(model: Custom, numbers: Functions) -> None:
-    """Raise ValueError for a function that these numbers do not have, or a part that takes more."""
+    """Raise ValueError for a function that these numbers do not have."""
     for part in model.parts:
         for line in part.operations:
             if line.does in (Does.APPLY, Does.NORMALISE):
@@ -25,8 +25,6 @@ def require_known(model: Custom, numbers: Functions) -> None:
                 if line.function not in known:
                     names = ", ".join(known)
                     raise ValueError(f"{line.does.value} by {line.function}; expected one of {names}")
-    if model.parts[0].takes is not None:
-        raise ValueError(f"{model.parts[0].name} takes something; expected a part that begins")
 
 
 class SingleCustom(SingleModel):

@@ -65,9 +65,16 @@ def line_of(text, part):
         (MIXER, "f = 256", "f = 256\nu = 3", "u = 3", "another name of s"),
         (MLP, "layers = 8", "layers = 0", "layers = 0", "a number from 1"),
         (MLP, "layers = 8", "layersz = 8", "layersz = 8", "nearest: layers"),
-        (MLP, '"first", "layer"', '"layer", "first"', "[first]", "takes = "),
+        (
+            MLP,
+            '"first", "layer"',
+            '"layer", "first"',
+            'parts = ["layer"',
+            "a first part that takes nothing",
+        ),
         (MLP, '"layer", "last"]', '"layer"]', "[last]", "one of the keys"),
         (MLP, 'takes = "layer_in[b h]"', "", 'source = "layer_in"', "given or made before"),
+        (MLP, "layer_out[b h]", "layer_out[h b]", 'gives = "layer_out"', "what the layer takes"),
         (MLP, "last_in[b h]", "last_in[h b]", 'takes = "last_in[h b]"', "layer_out[b h]"),
         (MLP, "last_weight", "up_weight", "up_weight[h o]", "a name of its own: layer has up_weight"),
         (MLP, 'op = "add", source = ["guess"', 'op = "plus", source = ["guess"', "plus", "of contract"),
@@ -95,7 +102,7 @@ def test_what_is_wrong_is_told_with_its_line(text, old, new, at, expected, refus
 
 def test_several_layers_are_refused(refused):
     assert "one part whose name ends in layer" in refused(
-        MLP.replace('"first"', '"first_layer"').replace("[first]", "[first_layer]")
+        MLP.replace('"last"', '"last_layer"').replace("[last]", "[last_layer]")
     )
 
 
