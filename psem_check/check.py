@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from psem_check.graphs import Graph, asked, listed, plain, question
+from psem_check.graphs import Graph, listed, plain
 from psem_check.proofs import check_proof
 from psem_check.terms import Rejected
 from psem_check.tree import ASSUMES, DEFINES, Obligation, Part, Theorem
@@ -41,43 +40,6 @@ class Checked:
     open: list[Open] = field(default_factory=list)
 
 
-def key_of(question: str) -> str:
-    """By which a certificate lists the proof of a question."""
-    return hashlib.sha256(question.encode()).hexdigest()
-
-
-@dataclass
-class Proofs:
-    """The proofs of a certificate: each question is decided once."""
-
-    given: Mapping[str, Any]
-    _decided: dict[str, str] = field(default_factory=dict)
-
-    def why_open(self, text: str) -> str:
-        """Why a question has no checked proof; nothing if it has one."""
-        key = key_of(text)
-        if key not in self._decided:
-            self._decided[key] = self._decide(key, text)
-        return self._decided[key]
-
-    def _decide(self, key: str, text: str) -> str:
-        proof = self.given.get(key)
-        if proof is None:
-            return MISSING
-        if type(proof) is not dict:
-            return "its proof is no proof"
-        if set(proof) == {"missing"}:
-            return f"{MISSING}: {in_a_line(proof['missing'])}"
-        graph, facts = asked(text)
-        try:
-            check_proof(graph, facts, proof)
-        except Rejected as error:
-            return f"its proof is rejected: {in_a_line(str(error))}"
-        except Exception as error:  # whatever is wrong with it, it proves nothing
-            return f"its proof cannot be read: {type(error).__name__}: {in_a_line(str(error))}"
-        return ""
-
-
 def in_a_line(text: Any) -> str:
     """Words of the certificate, which cannot pass for lines of the checker."""
     return text if type(text) is str and text.isprintable() else ascii(text)
@@ -85,24 +47,22 @@ def in_a_line(text: Any) -> str:
 
 def check(document: Mapping[str, Any]) -> Iterator[Checked]:
     """The claims of a certificate, one by one. Raises Rejected at a step that breaks its rule."""
-    graph = Graph()
     seen: set[str] = set()
     try:
-        graph.read(document["sorts"], document["symbols"], document["terms"])
-        proofs = Proofs(document["proofs"])
+        graph = graph_of(document)
         for claim in document["claims"]:
             if plain(claim["id"]) in seen:
                 raise Rejected(f"the claim {claim['id']} stands twice")
             seen.add(claim["id"])
-            yield _claim(graph, claim, proofs)
+            yield _claim(graph, claim)
     except Rejected:
         raise
     except Exception as error:  # whatever is wrong with it, it shows nothing
         raise Rejected(f"it is no certificate: {type(error).__name__}: {error}") from error
 
 
-def _claim(graph: Graph, claim: Mapping[str, Any], proofs: Proofs) -> Checked:
-    parts = [_part(graph, part, str(claim["id"])) for part in claim["parts"]]
+def _claim(graph: Graph, claim: Mapping[str, Any]) -> Checked:
+    parts = [part_of(graph, part, claim["id"]) for part in listed(claim["parts"])]
     returned = []
     for number, which in claim["theorems"]:
         part = parts[_natural(number, len(parts))]
@@ -115,16 +75,39 @@ def _claim(graph: Graph, claim: Mapping[str, Any], proofs: Proofs) -> Checked:
     verdict = "refuted" if returned[0][1].rule == "refute" else "proved"
     if claim["verdict"] != verdict:
         raise Rejected(f"{claim['id']}: it is {verdict}, and not {claim['verdict']}")
-    obligations = [(part, obligation) for part in parts for obligation in part.obligations]
+    obligations = [obligation for part in parts for obligation in part.obligations]
+    proofs = listed(claim["proofs"])
+    if len(proofs) != len(obligations):
+        raise Rejected(f"{claim['id']}: {len(proofs)} proofs of {len(obligations)} obligations")
     found = Checked(claim["id"], in_a_line(claim["statement"]), verdict, returned, len(obligations))
-    for part, obligation in obligations:
-        why = proofs.why_open(question(part.terms, obligation.facts))
-        if why:
+    for obligation, proof in zip(obligations, proofs, strict=True):
+        if why := _why_open(graph, obligation, proof):
             found.open.append(Open(found.id, obligation.name, why))
     return found
 
 
-def _part(graph: Graph, given: Mapping[str, Any], claim: str) -> Part:
+def _why_open(graph: Graph, obligation: Obligation, proof: Any) -> str:
+    """Why an obligation has no checked proof; nothing if it has one."""
+    if type(proof) is str:
+        return f"{MISSING}: {in_a_line(proof)}"
+    try:
+        check_proof(graph, obligation.facts, listed(proof))
+    except Rejected as error:
+        return f"its proof is rejected: {in_a_line(str(error))}"
+    except Exception as error:  # whatever is wrong with it, it proves nothing
+        return f"its proof cannot be read: {type(error).__name__}: {in_a_line(str(error))}"
+    return ""
+
+
+def graph_of(document: Mapping[str, Any]) -> Graph:
+    """The sorts, symbols and terms of a certificate."""
+    graph = Graph()
+    graph.read(document["sorts"], document["symbols"], document["terms"])
+    return graph
+
+
+def part_of(graph: Graph, given: Mapping[str, Any], claim: str) -> Part:
+    """One namespace of a claim, its steps gone through."""
     symbols = frozenset(map(graph.symbol, given["symbols"]))
     variables = frozenset(map(graph.symbol, given["variables"]))
     if any(graph.terms.symbols[v].arguments for v in variables) or not variables <= symbols:
@@ -143,17 +126,6 @@ def _part(graph: Graph, given: Mapping[str, Any], claim: str) -> Part:
                 f"{given['name']}: step {number} is no step: {type(error).__name__}: {error}"
             ) from error
     return part
-
-
-def obligations(document: Mapping[str, Any]) -> Iterator[tuple[str, Obligation, str]]:
-    """All obligations of a certificate, with their claims and questions, without any proof."""
-    graph = Graph()
-    graph.read(document["sorts"], document["symbols"], document["terms"])
-    for claim in document["claims"]:
-        for given in claim["parts"]:
-            part = _part(graph, given, claim["id"])
-            for obligation in part.obligations:
-                yield claim["id"], obligation, question(part.terms, obligation.facts)
 
 
 def _natural(number: Any, below: int) -> int:

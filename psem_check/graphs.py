@@ -1,4 +1,4 @@
-"""Sorts, symbols and terms as lists of a file, and an obligation as such lists of its own.
+"""Sorts, symbols and terms as lists of a file.
 
 A sort is ["Int"] or the like, ["Array", index, element], ["Sort", name] or ["Values", name, [names]].
 A symbol is [name, [sorts of its arguments], its sort]. A term is [operator, arguments...],
@@ -8,9 +8,7 @@ A symbol is [name, [sorts of its arguments], its sort]. A term is [operator, arg
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -46,10 +44,6 @@ class Graph:
             name, arguments, sort = _of_length(entry, 3)
             made = Symbol(plain(name), tuple(map(self.sort, listed(arguments))), self.sort(sort))
             self.terms.symbols.append(made)
-        self.more(nodes)
-
-    def more(self, nodes: Any) -> None:
-        """Add terms to those that are there."""
         for entry in listed(nodes):
             self.numbers.append(self._node(listed(entry)))
 
@@ -148,92 +142,3 @@ def _index(given: Any, length: int) -> int:
     if not 0 <= _integer(given) < length:
         raise Rejected(f"{str(given)[:40]} is not one of {length}")
     return int(given)
-
-
-# ---------------------------------------------------------------------------- writing
-@dataclass
-class Lists:
-    """The lists of some terms of a graph, with numbers in place of names if `plain`."""
-
-    terms: Terms
-    plain: bool = False
-    sorts: list[Any] = field(default_factory=list)
-    symbols: list[Any] = field(default_factory=list)
-    nodes: list[Any] = field(default_factory=list)
-    _sorts: dict[Sort, int] = field(default_factory=dict)
-    _symbols: dict[int, int] = field(default_factory=dict)
-    _numbers: dict[Term, int] = field(default_factory=dict)
-
-    def number(self, term: Term) -> int:
-        """The number of a term in the list, to which it is added with all it is made of."""
-        pending = [term]
-        while pending:
-            here = pending[-1]
-            missing = [a for a in self.terms.arguments[here] if a not in self._numbers]
-            if missing:
-                pending += reversed(missing)
-                continue
-            pending.pop()
-            if here not in self._numbers:
-                node = self._node(here)
-                self._numbers[here] = len(self.nodes)
-                self.nodes.append(node)
-        return self._numbers[term]
-
-    def _node(self, term: Term) -> list[Any]:
-        head = self.terms.heads[term]
-        arguments = [self._numbers[a] for a in self.terms.arguments[term]]
-        if isinstance(head, str):
-            return [head, *arguments]
-        kind, what = head[0], head[1]
-        if kind == "symbol":
-            return ["apply", self.symbol(what), *arguments]
-        if kind == "bool":
-            return ["true" if what else "false"]
-        if kind == "real":
-            return ["real", what.numerator, what.denominator]
-        return ["value", self.sort(what), head[2]] if kind == "value" else [kind, what]
-
-    def symbol(self, symbol: int) -> int:
-        if symbol not in self._symbols:
-            said = self.terms.symbols[symbol]
-            arguments, sort = [self.sort(a) for a in said.arguments], self.sort(said.sort)
-            self._symbols[symbol] = len(self.symbols)
-            name = f"s{len(self.symbols)}" if self.plain else said.name
-            self.symbols.append([name, arguments, sort])
-        return self._symbols[symbol]
-
-    def sort(self, sort: Sort) -> int:
-        if sort not in self._sorts:
-            entry = self._entry(sort)
-            self._sorts[sort] = len(self.sorts)
-            self.sorts.append(entry)
-        return self._sorts[sort]
-
-    def _entry(self, sort: Sort) -> list[Any]:
-        if isinstance(sort, str):
-            return [sort]
-        kind, *parts = sort
-        if kind == "Array":
-            return ["Array", *map(self.sort, parts)]
-        name = f"S{len(self.sorts)}" if self.plain else parts[0]
-        if kind == "Sort":
-            return ["Sort", name]
-        values = [f"v{i}" for i in range(len(parts[1]))] if self.plain else list(parts[1])
-        return ["Values", name, values]
-
-
-def question(terms: Terms, facts: Sequence[Term]) -> str:
-    """An obligation by itself, whatever its symbols and sorts are called: what a proof is of."""
-    lists = Lists(terms, plain=True)
-    numbers = [lists.number(fact) for fact in facts]
-    document = [lists.sorts, lists.symbols, lists.nodes, numbers]
-    return json.dumps(document, separators=(",", ":"))
-
-
-def asked(text: str) -> tuple[Graph, list[Term]]:
-    """The graph of an obligation, and its facts."""
-    sorts, symbols, nodes, facts = json.loads(text)
-    graph = Graph()
-    graph.read(sorts, symbols, nodes)
-    return graph, [graph.term(fact) for fact in facts]

@@ -9,7 +9,7 @@ from typing import Any
 
 from psem_check.terms import Rejected
 
-VERSION = 3
+VERSION = 4
 LARGEST = 1 << 30  # bytes, decompressed
 
 
@@ -24,7 +24,7 @@ def read(path: Path) -> dict[str, Any]:
         )
     except (ValueError, RecursionError) as error:
         raise Rejected(f"it is not JSON: {type(error).__name__}: {str(error)[:80]}") from error
-    expected = {"certificate", "sorts", "symbols", "terms", "claims", "proofs"}
+    expected = {"certificate", "sorts", "symbols", "terms", "claims"}
     if type(document) is not dict or set(document) != expected:
         raise Rejected(f"a certificate has {', '.join(sorted(expected))}, and nothing else")
     if document["certificate"] != VERSION or type(document["certificate"]) is not int:

@@ -95,15 +95,16 @@ class Terms:
 
     # ------------------------------------------------------------------ traversals
     def below(self, terms: Iterable[Term], known: Container[Term] = ()) -> list[Term]:
-        """The terms and all their subterms, arguments first, but for those that are known."""
-        seen: set[Term] = set()
-        pending = list(terms)
+        """The terms and all their subterms in order, arguments first, but for those that are known."""
+        found: dict[Term, None] = {}
+        pending = [*terms][::-1]
         while pending:
             term = pending.pop()
-            if term not in seen and term not in known:
-                seen.add(term)
-                pending.extend(self.arguments[term])
-        return sorted(seen)
+            if term < 0:  # its arguments are there
+                found[~term] = None
+            elif term not in found and term not in known:
+                pending += (~term, *self.arguments[term][::-1])
+        return [*found]
 
     def symbols_in(self, terms: Iterable[Term]) -> set[int]:
         return {s for t in self.below(terms) if (s := self.symbol_of(t)) is not None}

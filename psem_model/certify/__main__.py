@@ -72,9 +72,9 @@ def make(claims: Sequence[Claim], path: Path) -> int:
         write_atomically(MADE.beside(path), MADE.of(path))
     for each in open_:
         click.echo(f"no proof of {each}")
+    count = sum(len(claim["proofs"]) for claim in document["claims"])
     click.echo(
-        f"{len(document['proofs']):,} proofs, {len(data) / 1e6:.1f} MB in {path}, "
-        f"{time.perf_counter() - start:.0f} s"
+        f"{count:,} proofs, {len(data) / 1e6:.1f} MB in {path}, {time.perf_counter() - start:.0f} s"
     )
     return 1 if open_ else 0
 

@@ -12,10 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from proofs.registry import Result
-from psem_check.check import key_of, obligations
+from psem_check.check import graph_of, part_of
+from psem_check.graphs import Graph
 from psem_check.reader import VERSION
+from psem_check.terms import Term
+from psem_check.tree import Obligation
 from psem_model.audit import remembered
 from psem_model.certify.prover import proofs
+from psem_model.certify.questions import Lists, Reader, key_of, question
 from psem_model.certify.tree import tree
 from psem_model.text.files import json_in, write_atomically
 from psem_model.text.places import BUILD
@@ -61,23 +65,74 @@ CHECKED = Note(".checked", ("psem_check",))
 def certificate(results: Sequence[Result], tell: Tell = lambda done, of: None) -> dict[str, Any]:
     """All that was proved, with a proof for each obligation or the reason why there is none."""
     document = tree(results)
-    questions = dict.fromkeys(text for _, _, text in obligations(document))
-    document["proofs"] = _proofs(list(questions), tell)
+    add_proofs(document, lambda questions: _proofs(questions, tell))
     return document
+
+
+def add_proofs(
+    document: dict[str, Any], find: Callable[[Sequence[str]], Mapping[str, Mapping[str, Any]]]
+) -> None:
+    """Of each obligation the proof that is found for its question, or why there is none."""
+    graph, asked = questions(document)
+    found = find(list(dict.fromkeys(text for of in asked for _, text in of)))
+    lists = Lists(
+        graph.terms,
+        nodes=document["terms"],
+        sorts=document["sorts"],
+        symbols=document["symbols"],
+        sort_numbers={sort: number for number, sort in enumerate(graph.sorts)},
+        symbol_numbers={number: number for number in range(len(graph.terms.symbols))},
+        numbers={term: number for number, term in enumerate(graph.numbers)},
+    )
+    for claim, of in zip(document["claims"], asked, strict=True):
+        claim["proofs"] = [written(lists, obligation.facts, found[text]) for obligation, text in of]
+
+
+def questions(document: Mapping[str, Any]) -> tuple[Graph, list[list[tuple[Obligation, str]]]]:
+    """The obligations of each claim of a certificate, and their questions."""
+    graph, found = graph_of(document), []
+    for claim in document["claims"]:
+        parts = [part_of(graph, given, claim["id"]) for given in claim["parts"]]
+        several = [obligation for part in parts for obligation in part.obligations]
+        found.append([(each, question(graph.terms, each.facts)) for each in several])
+    return graph, found
+
+
+def written(lists: Lists, facts: Sequence[Term], proof: Mapping[str, Any]) -> list[Any] | str:
+    """A proof of a question as one of an obligation with these facts: its terms are in the lists."""
+    if "missing" in proof:
+        return str(proof["missing"])
+    reader = Reader(lists.terms, facts)
+    reader.read([], [], proof["terms"])
+
+    def number(of: int) -> int:
+        return lists.number(reader.numbers[of])
+
+    steps: list[Any] = []
+    for rule, said, *given in proof["steps"]:
+        if rule == "law":
+            steps.append([rule, said, [number(term) for term in given[0]]])
+        elif rule == "products":
+            premises, summands, multiples = given
+            multiples = [[position, number(term)] for position, term in multiples]
+            steps.append([rule, number(said), premises, summands, multiples])
+        else:
+            steps.append([rule, number(said), *given])
+    return steps
 
 
 def _proofs(questions: Sequence[str], tell: Tell) -> dict[str, Any]:
     folder = kept()
     folder.mkdir(parents=True, exist_ok=True)
-    keys = {text: key_of(text) for text in questions}
-    found = {text: json_in(folder / f"{key}.json") for text, key in keys.items()}
+    paths = {text: folder / f"{key_of(text)}.json" for text in questions}
+    found = {text: json_in(path) for text, path in paths.items()}
     new = [text for text, proof in found.items() if proof is None]
     for done, (text, proof) in enumerate(proofs(new), 1):
         tell(done, len(new))
         found[text] = proof
         if "missing" not in proof:
-            write_atomically(folder / f"{keys[text]}.json", json.dumps(proof, separators=(",", ":")))
-    return {keys[text]: proof for text, proof in found.items() if proof is not None}
+            write_atomically(paths[text], json.dumps(proof, separators=(",", ":")))
+    return found
 
 
 def compressed(document: Mapping[str, Any], tell: Tell = lambda done, of: None) -> bytes:
@@ -93,11 +148,8 @@ def compressed(document: Mapping[str, Any], tell: Tell = lambda done, of: None) 
 
 def missing(document: Mapping[str, Any]) -> list[str]:
     """Why obligations have no proof, in sentences."""
-    given = document["proofs"]
-    if not any("missing" in proof for proof in given.values()):
-        return []  # each that is asked was looked for
-    keys = {
-        f"{claim} {obligation.name}": key_of(text) for claim, obligation, text in obligations(document)
-    }
-    without = {name: given.get(key, {"missing": "none was looked for"}) for name, key in keys.items()}
-    return [f"{name}: {p['missing']}" for name, p in without.items() if "missing" in p]
+    if not any(type(proof) is str for claim in document["claims"] for proof in claim["proofs"]):
+        return []
+    found = zip(document["claims"], questions(document)[1], strict=True)
+    pairs = [(c["id"], *each) for c, of in found for each in zip(of, c["proofs"], strict=True)]
+    return [f"{id} {of.name}: {proof}" for id, (of, _), proof in pairs if type(proof) is str]

@@ -8,8 +8,8 @@ from typing import Any
 import cvc5
 from cvc5 import ProofRule
 
-from psem_check.graphs import asked
 from psem_model.certify.cvc5_terms import Bridge, Unknown
+from psem_model.certify.questions import asked
 from psem_model.certify.shorter import Step, shorter
 from psem_model.certify.written import Unwritten
 

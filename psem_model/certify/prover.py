@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from psem_check.graphs import asked
-from psem_check.proofs import check_proof
 from psem_model.audit.processes import answers, program, serve
+from psem_model.certify.questions import check
 
 PATIENCE = 120.0  # seconds by the clock, for a question
 
@@ -62,7 +61,7 @@ def _found(way: Way, text: str) -> dict[str, Any]:
     try:
         proof = way.find(text)
         if "missing" not in proof:
-            check_proof(*asked(text), proof)
+            check(text, proof)
         return proof
     except Exception as error:  # whatever it is, there is no proof
         return {"missing": f"{type(error).__name__}: {error}"}

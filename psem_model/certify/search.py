@@ -11,12 +11,12 @@ from contextlib import suppress
 from typing import Any
 
 from psem_check.cases import Case
-from psem_check.graphs import asked
 from psem_check.terms import Rejected, Term
 from psem_model.certify.cases import LITTLE, Clause, Effort, Search, Start
 from psem_model.certify.cores import Cores
 from psem_model.certify.formulas import Formulas
 from psem_model.certify.laws import all_laws
+from psem_model.certify.questions import asked
 from psem_model.certify.written import SOON, Unwritten, Written
 
 FEW = 3  # conjunctions of which a part does not hold

@@ -12,14 +12,14 @@ from proofs.trusted import theorem as theorems
 from proofs.trusted.kernel import Kernel, Theorem
 from proofs.trusted.terms import Symbol, is_term
 from proofs.trusted.theorem import Record, Step, read
-from psem_check.graphs import Lists
 from psem_check.reader import VERSION
 from psem_check.terms import Terms
+from psem_model.certify.questions import Lists
 from psem_model.certify.translation import Translation
 
 
 def tree(results: Sequence[Result]) -> dict[str, Any]:
-    """A certificate without proofs: symbols, terms, and for each claim its steps."""
+    """A certificate that has no proofs yet: symbols, terms, and for each claim its steps."""
     lists = Lists(Terms())
     claims = [_claim(result, lists) for result in results]
     return {
@@ -28,7 +28,6 @@ def tree(results: Sequence[Result]) -> dict[str, Any]:
         "symbols": lists.symbols,
         "terms": lists.nodes,
         "claims": claims,
-        "proofs": {},
     }
 
 
@@ -48,6 +47,7 @@ def _claim(result: Result, lists: Lists) -> dict[str, Any]:
         "verdict": result.verdict,
         "parts": [part.json() for part in parts.values()],
         "theorems": [[order.index(k), parts[k].numbers[id(t)]] for k, t in returned],
+        "proofs": [],
     }
 
 

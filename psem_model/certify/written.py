@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from psem_check.graphs import Graph, Lists
+from psem_check.graphs import Graph
 from psem_check.laws import law
 from psem_check.proofs import Steps
 from psem_check.terms import Rejected, Term
+from psem_model.certify.questions import Lists
 
 SOON = 2000  # of the checker's work, for what may not follow
 

@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from psem_check.graphs import Graph, asked, question
-from psem_check.proofs import Steps, check_proof
+from psem_check.graphs import Graph
+from psem_check.proofs import Steps
 from psem_check.terms import BOOL, INT, REAL, Symbol, Terms
 from psem_model.certify.cases import LITTLE
 from psem_model.certify.cores import Cores
 from psem_model.certify.formulas import Formulas
+from psem_model.certify.questions import check, question
 from psem_model.certify.search import Proof, search
 from tests.support.certificates import Solver
 from tests.support.drawn import drawn_formulas
@@ -82,7 +83,7 @@ FOUND: dict[str, Any] = {
 def test_what_is_impossible_is_found_to_be_so(what):
     write = Written()
     text = question(write.terms, [write(*fact) for fact in FOUND[what]])
-    check_proof(*asked(text), search(text))
+    check(text, search(text))
 
 
 @pytest.mark.parametrize("what", FOUND)

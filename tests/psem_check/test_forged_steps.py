@@ -79,20 +79,20 @@ def test_a_changed_hypothesis_is_another_obligation(document):
 
 
 def test_a_proof_of_another_obligation_is_none(document):
-    keys = list(document["proofs"])
-    first, second = (document["proofs"][key] for key in keys[:2])
-    document["proofs"][keys[0]], document["proofs"][keys[1]] = second, first
+    proofs = document["claims"][0]["proofs"]
+    proofs[0], proofs[1] = proofs[1], proofs[0]
     assert opened(document)
 
 
-def test_a_key_that_is_cut_off_is_of_no_obligation(document):
-    document["proofs"] = {key[:8]: proof for key, proof in document["proofs"].items()}
-    assert all(each.missing for each in opened(document))
+@pytest.mark.parametrize("proofs", [[], {}, None, [[]] * 4])
+def test_each_obligation_has_its_proof(document, proofs):
+    document["claims"][0]["proofs"] = proofs
+    rejected(document)
 
 
 def test_what_a_certificate_leaves_open_is_not_checked(document):
-    for key in document["proofs"]:
-        document["proofs"][key] = {"missing": "no reason"}
+    claim = document["claims"][0]
+    claim["proofs"] = ["no reason" for _ in claim["proofs"]]
     (found,) = check(document)
     assert len(found.open) == found.obligations
     assert all(each.missing for each in found.open)

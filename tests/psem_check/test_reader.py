@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from psem_check.__main__ import main
-from psem_check.graphs import Graph, asked, question
+from psem_check.graphs import Graph
 from psem_check.proofs import check_proof
 from psem_check.reader import read
 from psem_check.terms import INT, Rejected, Symbol, Terms
@@ -59,8 +59,7 @@ def test_output_that_ends_early_is_one_line(tmp_path):
 
 def test_missing_proofs_are_counted_and_never_pass_for_checked(tmp_path, capsys):
     document = changed(SOUND)
-    first = next(iter(document["proofs"]))
-    document["proofs"][first] = {"missing": "none found"}
+    document["claims"][0]["proofs"][0] = "none found"
     path = written(tmp_path, document)
     assert main([str(path), "--brief"]) == 1
     assert "checked but for 1 obligations" in capsys.readouterr().out
@@ -69,8 +68,8 @@ def test_missing_proofs_are_counted_and_never_pass_for_checked(tmp_path, capsys)
 
 def test_a_proof_that_is_wrong_is_not_allowed_to_be_missing(tmp_path, capsys):
     document = changed(SOUND)
-    for proof in document["proofs"].values():
-        proof["steps"].pop()
+    for proof in document["claims"][0]["proofs"]:
+        proof.pop()
     assert main([str(written(tmp_path, document)), "--allow-missing"]) == 1
     assert "its proof is rejected" in capsys.readouterr().out
 
@@ -95,7 +94,7 @@ def test_what_is_no_certificate_is_refused_in_a_line(tmp_path, capsys, data):
 
 
 def test_a_key_that_stands_twice_is_refused(tmp_path):
-    text = json.dumps(SOUND).replace('"claims"', '"proofs": {}, "claims"', 1)
+    text = json.dumps(SOUND).replace('"claims"', '"terms": {}, "claims"', 1)
     with pytest.raises(Rejected, match="twice"):
         read(written(tmp_path, text.encode()))
 
@@ -114,9 +113,8 @@ def test_deep_terms_are_no_matter():
     for _ in range(200_000):
         deep = terms.make("neg", deep)
     same = terms.make("=", terms.substitute(deep, {x: x}), deep)
-    graph, facts = asked(question(terms, [terms.negation(same)]))
-    steps = [["follows", len(graph.numbers), [0]]]
-    check_proof(graph, facts, {"terms": [["false"]], "steps": steps})
+    graph = Graph(terms, numbers=[terms.false])
+    check_proof(graph, [terms.negation(same)], [["follows", 0, [0]]])
 
 
 def test_a_million_steps_are_no_matter():
@@ -125,7 +123,7 @@ def test_a_million_steps_are_no_matter():
     facts = [graph.term(0), graph.term(1)]
     steps = [["follows", 0, [0]]] * 1_000_000
     steps.append(["follows", 2, [1_000_001, 1]])
-    check_proof(graph, facts, {"terms": [], "steps": steps})
+    check_proof(graph, facts, steps)
 
 
 def test_sorts_within_sorts_have_a_bound():

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from psem_check.forms import Forms
-from psem_check.graphs import asked, question
 from psem_check.terms import BOOL, INT, REAL, Rejected, Symbol, Terms
 from psem_check.values import bits_of
+from psem_model.certify.questions import asked, question
 from tests.support.certificates import Solver, worth
 
 WHOLE = ("+", "*", "-", "div", "mod", "neg", "abs")

@@ -8,10 +8,11 @@ from itertools import count
 import z3
 
 from proofs.registry import Claim, prove, select
-from psem_check.check import check, key_of, obligations
+from psem_check.check import check
 from psem_check.forms import TRUE, Forms
 from psem_check.polynomials import value_of
 from psem_check.terms import BOOL, INT, REAL
+from psem_model.certify.certificate import add_proofs
 from psem_model.certify.cvc5_proofs import prove as by_cvc5
 from psem_model.certify.tree import tree
 
@@ -23,8 +24,7 @@ def claim(id="X"):
 def certified(results):
     """The certificate of some results, its proofs made in this process."""
     document = tree(results)
-    questions = {text for _, _, text in obligations(document)}
-    document["proofs"] = {key_of(text): by_cvc5(text) for text in questions}
+    add_proofs(document, lambda questions: {text: by_cvc5(text) for text in questions})
     return document
 
 

@@ -3,10 +3,10 @@
 import random
 from collections import Counter
 
-from psem_check.graphs import asked
 from psem_check.laws import LAWS
 from psem_check.proofs import Steps
 from psem_check.terms import BOOL, Rejected
+from psem_model.certify.questions import asked
 from tests.support.certificates import Solver
 
 ALIKE = [
@@ -24,7 +24,7 @@ class Mutants:
     def __init__(self, text, proof, choose):
         self.choose = choose
         graph, self.facts = asked(text)
-        graph.more(proof["terms"])
+        graph.read([], [], proof["terms"])
         self.steps = Steps(graph, self.facts)
         self.terms = graph.terms
         self.known = []  # (rule, premises, conclusion, more)
