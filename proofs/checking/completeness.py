@@ -21,6 +21,7 @@ from spec.checking.everywhere import Found, everywhere
 from spec.checking.forms import Forms
 from spec.checking.symbols import Symbol
 from spec.checking.verdict import check
+from spec.derivation.derive import derive
 from spec.devices.mesh import Axes, group_size, shard_contains
 from spec.devices.operators import OTHER, SUM, NormalForm, Operator, PerDevice, Source, reads
 from spec.language.schedule import MICRO_STEPS, Schedule
@@ -29,6 +30,7 @@ from spec.meaning.reference import Reference, first_divergence, primes, run
 from spec.models.states import MIXED_ADAM
 from spec.numbers.arithmetic import ceil_div
 from spec.plans.placement import BATCH
+from spec.plans.strategies import STRATEGIES
 
 DATA = cache(primes)  # of every run
 SIZES = ((1, 1), (2, 1), (2, 2), (3, 2), (2, 3))  # devices along each axis, and micro-steps
@@ -65,7 +67,10 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
 
 
 def _own_their_chunks(k: Kernel) -> None:
-    """Raise KernelError unless in runs devices own the elements of their chunks (claim S1)."""
+    """Raise KernelError unless in runs devices own the elements of their chunks (claim S1).
+
+    Of elements of which it is not said how many there are, there are two, and each device owns one.
+    """
     for elements, devices in product(range(1, 7), repeat=2):
         nothing_runs = Schedule((BATCH,), (), (), ())
         of_a_run = Reference(nothing_runs, {BATCH: devices}, 1, elements, primes, True, True)
@@ -73,6 +78,12 @@ def _own_their_chunks(k: Kernel) -> None:
         for element, (owner,) in of_a_run.owner.items():
             if not all(shard_contains(owner, element, chunk)):
                 raise KernelError(f"{k.claim}: {element} of {elements} is device {owner}'s")
+    for devices in (1, 2, 3):
+        kept, *_ = run(derive(STRATEGIES["zero3"]), {BATCH: devices})
+        places = [kept.place(i) for i, _ in enumerate(kept.has)]
+        owners, numbers = {place.device for place in places}, {place.element for place in places}
+        if len(owners) < devices or len(numbers) < 2:
+            raise KernelError(f"{k.claim}: of {devices} devices {owners} own elements {numbers}")
 
 
 def _probed(k: Kernel, operator: Operator) -> Theorem:

@@ -18,7 +18,7 @@ from proofs.trusted.terms import KernelError
 from spec.derivation.derive import derive
 from spec.language.schedule import Buffer, Kind, Schedule, Span
 from spec.models.states import MIXED_ADAM, POLICIES, BytePolicy
-from spec.plans.placement import BATCH
+from spec.plans.placement import BATCH, on_batch
 from spec.plans.strategies import STRATEGIES
 
 STEPS = 3
@@ -101,8 +101,17 @@ def _schedules() -> Iterator[Case]:
             yield further.name, further.schedule, micro_steps, adam, right
     for schedule, fit in values_for_slices():
         yield "values_for_slices", schedule, 1, adam, RIGHT if fit else "room"
+    yield "moments_are_released_before_the_update", _released(), 1, POLICIES["fp32-adam"], "current"
     yield "a_count_that_nothing_reads_grows", _growing(), 1, adam, RIGHT
     yield "slices_among_zeros_are_clipped_by_what_is_gone", _clipped_by_nothing(), 1, adam, "whole"
+
+
+def _released() -> Schedule:
+    """Optimizer state is gathered for the update, and released before it: its weights are kept."""
+    gathered = derive(on_batch("R", "S*", "R", "S"))
+    sum_, gather, *others = gathered.finish
+    gone = operation(Kind.RELEASE, Buffer.OPTIMIZER_VIEW)
+    return replace(gathered, finish=(sum_, gather, gone, *others))
 
 
 def _growing() -> Schedule:

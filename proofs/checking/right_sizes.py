@@ -7,15 +7,18 @@ schedule is right where that is 0.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise, product
 
-from proofs.checking.witnesses import around, operation
+from proofs.checking.matching_schedules import after, tied_parameters
+from proofs.checking.witnesses import around, meant, operation
 from proofs.trusted.kernel import Kernel, KernelError
 from spec.checking.algebra import taker
 from spec.checking.everywhere import Everywhere, complete, everywhere
 from spec.checking.verdict import check
 from spec.derivation.derive import derive
+from spec.derivation.norms import clipped
 from spec.language.schedule import MICRO_STEPS, Buffer, Kind, Monomial, Op, Schedule, Span
 from spec.numbers.any_size import any_size
 from spec.plans.placement import BATCH
@@ -35,6 +38,7 @@ ERRORS: dict[str, tuple[Terms, Callable[[int, int], bool]]] = {
     "twelve samples": ({(1, 1): 1, (0, 0): -12}, lambda n, m: n * m == 12),
     "as many micro-steps": ({(1, 0): 1, (0, 1): -1}, lambda n, m: n == m),
 }
+SHIFT = 5  # devices further on: whose slices these are
 CURVES = ("as many micro-steps",)  # of more sizes than are looked at: on these nothing need be said
 SIZES = range(1, 13)
 LOOKED_AT = 6  # points
@@ -42,8 +46,10 @@ LOOKED_AT = 6  # points
 
 def sizes_are_found(k: Kernel) -> None:
     """Raise KernelError unless what is said to be right, and wrong, is so, and is all of it."""
-    for name, (terms, vanishes) in ERRORS.items():
-        schedule = _with_error(terms)
+    errors = {name: (_with_error(terms), vanishes) for name, (terms, vanishes) in ERRORS.items()}
+    errors["four devices, of a norm"] = _clipped_by_another_norm(4), lambda n, _: n == 4
+    errors["as many devices as a shift"] = _of_a_device_further_on(SHIFT), lambda n, _: n in (1, SHIFT)
+    for name, (schedule, vanishes) in errors.items():
         found = everywhere(schedule, {})
         (general, *_) = found.found
         for n, m in product(SIZES, repeat=2):
@@ -93,6 +99,21 @@ def _with_error(terms: Terms) -> Schedule:
     dp = derive(STRATEGIES["dp"])
     keep = operation(Kind.KEEP, GRADIENTS, FRESH, span=Span.WHOLE)
     return around(dp, before=(keep, *_added(terms), operation(Kind.RELEASE, FRESH)))
+
+
+def _clipped_by_another_norm(devices: int) -> Schedule:
+    """Tied gradients are taken too often, or too seldom, but for so many devices; all are clipped."""
+    scale = operation(Kind.SCALE, Buffer.TIED, by=Monomial(Fraction(1, devices), ((BATCH, 1),)))
+    tied = after(tied_parameters(derive(STRATEGIES["dp"])), Kind.BACKWARD, lambda _: (scale,))
+    return meant(clipped(tied), tied=True, clip=True)
+
+
+def _of_a_device_further_on(shift: int) -> Schedule:
+    """Sums of the slices that devices some places further on own are gathered as one's own."""
+    dp = derive(STRATEGIES["dp"])
+    reduce, *rest = dp.finish
+    scatter = replace(reduce, kind=Kind.REDUCE_SCATTER, shift=shift)
+    return replace(dp, finish=(scatter, replace(reduce, kind=Kind.ALL_GATHER), *rest))
 
 
 def _added(terms: Terms) -> Iterator[Op]:

@@ -5,6 +5,8 @@ Symbols are those of `model_symbols`. Activations are bytes that one device keep
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from proofs.claim import claim
 from proofs.costs.model_symbols import Symbols, with_experts
 from proofs.costs.own_parts import (
@@ -22,7 +24,8 @@ from proofs.costs.weights import (
 from proofs.language.programs import GPT, LLAMA
 from proofs.trusted.kernel import Kernel, Theorem
 from spec.derivation.distribute import EVERYTHING, PAIRS
-from spec.models.parts import embedding, head
+from spec.models.parts import embedding, head, layer
+from spec.models.profiles import TEXTBOOK, realised
 
 
 @claim("A1")
@@ -30,7 +33,8 @@ def layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
     """A layer keeps sbh(34 + 5as/h) bytes, and sbh(10 + 24/n + 5as/(hn)) with tensor parallelism.
 
     With sequence parallelism an n-th of the whole; without attention's pairs, sbh(10 + 24/n) and
-    34sbh/n; recomputing everything, 2sbh and 2sbh/n. Gathered features that are held are whole:
+    34sbh/n; recomputing everything, 2sbh and 2sbh/n. Where norms keep two numbers of 4 bytes of each
+    row, it is 16sb more. Gathered features that are held are whole:
     sbh(4 + 30/n) of 34sbh/n. The embedding keeps its mask, sbh, or with sequence parallelism an n-th.
     The head keeps 4sbh, 4sbv and 4sb, of which tensor parallelism divides the words' by n, and sequence
     parallelism all. (Claim A1; 2205.05198 sections 4.1-4.3, 5, table 2)
@@ -59,6 +63,8 @@ def layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
             (4 * sbh + 4 * words + 4 * tokens) / n,
         ),
     }
+    of_rows = realised(layer(x.shape), replace(TEXTBOOK, rows=frozenset({"layer_norm"})), 2)
+    rows["numbers_of_rows"] = x.program("", part=of_rows), 34 * sbh + pairs + 2 * 2 * 4 * tokens
     largest_are_found(k)
     own_parts_are_all(k)
     own_rows_are_all(k)

@@ -16,6 +16,7 @@ from proofs.claim import claim
 from proofs.costs.buffer_lives import lives, require_zeros
 from proofs.costs.passing import others_hold_by_hand
 from proofs.costs.units import units_take_turns
+from proofs.derivation.phases import require_phases
 from proofs.tools.encoding import Symbolic, realisable_placements
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.terms import And, If, IntSort, RealSort, RealVal
@@ -179,6 +180,7 @@ def peak_is_resting_plus_largest_transient(k: Kernel) -> tuple[Theorem, ...]:
     For every realisable placement of a batch axis and every named strategy; and after the step
     everything that was taken has been given back. (Claim M9; design 2.3)
     """
+    require_phases()
     return (
         _maximum_of_a_shifted_list(k.part("maximum")),
         _ledger_balances(k.part("ledger")),

@@ -13,7 +13,10 @@ from proofs.language.programs import GPT
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from spec.derivation.distribute import EVERYTHING, PAIRS, distribute
 from spec.models.parts import layer
+from spec.models.profiles import TEXTBOOK, realised
 from spec.plans.model_strategies import EXPERTS, MODEL_AXES
+
+WIDTH = 2  # bytes of a weight
 
 
 @claim("X6")
@@ -70,8 +73,16 @@ def context_parallelism_moves_keys_or_heads(k: Kernel) -> tuple[Theorem, ...]:
         all_keys = 2 * x.b * x.s * x.kv * x.d
         keys = x.passed * all_keys
         both = x.passed * (x.b * x.s / x.n) * (2 * x.a * x.d + 2 * x.kv * x.d)
+        # a copy of keys and values for each head that shares them goes round, where there is one
+        repeated = realised(layer(x.shape), replace(TEXTBOOK, repeats=True), WIDTH)
+        each_head = distribute(repeated, (MODEL_AXES["cp"],))
         volumes = {
             "ring_forward": (ring, ring.forward, keys),
+            "ring_of_a_key_for_each_head": (
+                each_head,
+                each_head.forward,
+                2 * x.passed * x.b * x.s * x.a * x.d,
+            ),
             "all_gather_forward": (gathered, gathered.forward, keys),
             "all_gather_backward": (gathered, gathered.backward, 2 * keys),
             "all_gather_held_backward": (held, held.backward, keys),
@@ -88,9 +99,11 @@ def context_parallelism_moves_keys_or_heads(k: Kernel) -> tuple[Theorem, ...]:
         is_reciprocal = x.n * x.n.reciprocal == 1
         backward = {"ring_backward": (ring, ring.backward, keys + all_keys)}
         found += x.sends(backward, is_reciprocal)
+        with_sinks = distribute(layer(replace(x.shape, sinks=True)), (MODEL_AXES["cp-all-to-all"],))
         all_to_all = {
             "all_to_all_forward": (swap, swap.forward, both),
             "all_to_all_backward": (swap, swap.backward, both),
+            "all_to_all_with_sinks": (with_sinks, with_sinks.forward, both),
         }
         found += x.sends(all_to_all)
         square = Symbols(k.part(f"{name}_a_key_for_each_head"), model, square=True)

@@ -14,8 +14,8 @@ from proofs.trusted.terms import And, RealVal
 from spec.costs.memory import Sizes, transient
 from spec.derivation.derive import derive
 from spec.language.schedule import Buffer, Kind, Schedule, Span
-from spec.models.states import BytePolicy
-from spec.plans.placement import BATCH, on_batch
+from spec.models.states import BytePolicy, State
+from spec.plans.placement import BATCH, on_batch, place_states
 from spec.plans.strategies import STRATEGIES
 
 EVERYONE = (BATCH,)
@@ -29,13 +29,21 @@ def others_hold_by_hand(k: Kernel) -> Theorem:
         transient(schedule, sizes) == Symbolic().maximum(RealVal(0), *passing)
         for schedule, *passing in _schedules(psi, unit, w, g, opt)
     ]
+    # gradients that are summed in another type are there in both
+    summed = k.reals("summed")
+    in_both = replace(sizes, policy=BytePolicy(w, g, opt, reduced=summed))
+    zero2 = derive(STRATEGIES["zero2"])
+    claims += [
+        transient(schedule, in_both) == times * (g + summed) * unit
+        for times, schedule in ((1, zero2), (2, tied_parameters(zero2)))
+    ]
     cast = derive(on_batch("M", "S", "R", "S"))
     for schedule in (*map(derive, STRATEGIES.values()), cast, tied_parameters(cast)):
         # what is not used is gone, released or not
         of_axes = replace(sizes, mesh=dict.fromkeys(schedule.axes, n))
         kept = without(schedule, Kind.RELEASE)
         claims.append(transient(kept, of_axes) == transient(schedule, of_axes))
-    positive = [psi >= unit, unit > 0, n >= 1, w > 0, g > 0, opt > 0]
+    positive = [psi >= unit, unit > 0, n >= 1, w > 0, g > 0, opt > 0, summed > 0]
     return k.prove("so_much_passes_in_other_steps", And(*claims), given=positive)
 
 
@@ -45,6 +53,9 @@ def _schedules(psi: Any, unit: Any, w: Any, g: Any, opt: Any) -> Iterator[tuple[
     # of tied parameters there are two gradients at once, until one is added to the other: of all of
     # them, where backward adds in place
     yield tied_parameters(dp), g * psi
+    # on one device there is nothing to sum, in each micro-step or later: gradients are added in place
+    alone = place_states((), {state: {} for state in State})
+    yield derive(replace(alone, each=True)), 0 * psi
     yield tied_parameters(zero2), 2 * g * unit
     yield tied_parameters(zero3), (w + 2 * g) * unit
     # they are there until they are added, and gone when the optimizer's state passes after that

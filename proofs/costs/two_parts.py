@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from dataclasses import replace
 from itertools import product
 
@@ -16,10 +16,12 @@ from spec.costs.lifetimes import live
 from spec.costs.model_costs import elements, fullest_moment, waiting_bytes
 from spec.derivation.distribute import EVERYTHING, NOTHING, PAIRS, distribute
 from spec.derivation.two_parts import in_two_parts
+from spec.language.moves import Axis
 from spec.language.programs import Program
 from spec.models.parts import head, layer
 from spec.models.profiles import TEXTBOOK, realised
-from spec.models.values import Value
+from spec.models.values import Builder, Role, Value
+from spec.numbers.arithmetic import Number
 from spec.plans.model_strategies import MODEL_AXES
 
 SAMPLES, POSITIONS, DEVICES, WIDTH = 2, 8, 2, 2
@@ -59,6 +61,7 @@ def layers_hold_these_values_for_gradients_that_wait(k: Kernel) -> tuple[Theorem
     for model, names, again in product((GPT, LLAMA), MESHES, (NOTHING, PAIRS, EVERYTHING)):
         _require_lives(k, distribute(layer(model), tuple(MODEL_AXES[name] for name in names), again))
     _require_overwritten(k)
+    _require_held_beside(k)
     return tuple(found)
 
 
@@ -84,15 +87,32 @@ def _require_overwritten(k: Kernel) -> None:
     _require_fullest(k, program, value_lives(program), cotangents)
 
 
+def _require_held_beside(k: Kernel) -> None:
+    """The same of three matrices: what the second part begins with is held, and counted beside."""
+    x = Value("x", ("b", "h"), Role.STREAM)
+    part = Builder("part", x)
+    for name, old, new in (("one", "h", "i"), ("two", "i", "f"), ("three", "f", "k")):
+        role = Role.STREAM if name == "three" else Role.ACTIVATION
+        weight = Value(f"{name}_weight", (old, new), Role.WEIGHT)
+        x = part.contract(x, weight, Value(name, ("b", new), role))
+    program = in_two_parts(distribute(part.part(x), (Axis("a", ("k",), "b"),)))
+    sizes = {"b": 4, "h": 1, "i": 10, "f": 10, "k": 2}
+    _require_fullest(k, program, value_lives(program), sizes=sizes)
+
+
 def _require_fullest(
-    k: Kernel, program: Program, lives: list[set[Value]], in_place: Set[Value] = frozenset()
+    k: Kernel,
+    program: Program,
+    lives: list[set[Value]],
+    in_place: Set[Value] = frozenset(),
+    sizes: Mapping[str, Number] = GPT.sizes(SAMPLES, POSITIONS),
 ) -> None:
     """Raise KernelError unless the fullest moment is that of the most bytes of what lives.
 
     But for weights, their gradients, and what is kept for backward, or for its second part while that
     runs: these are counted by themselves; and for what is `in_place` of what is kept.
     """
-    sizes, mesh = GPT.sizes(SAMPLES, POSITIONS), {axis.name: DEVICES for axis in program.axes}
+    mesh = {axis.name: DEVICES for axis in program.axes}
     apart = {*program.part.weights, *program.gradients.values(), *program.kept, *in_place}
     first = len(program.forward) + len(program.backward) - program.waiting
     moments = [

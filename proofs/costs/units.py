@@ -16,19 +16,28 @@ from proofs.trusted.terms import And, RealVal
 from spec.costs.memory import Sizes, Unit, Vector, peak, transient
 from spec.derivation.derive import derive
 from spec.models.states import BytePolicy
-from spec.plans.placement import BATCH
+from spec.plans.placement import BATCH, on_batch
 from spec.plans.strategies import STRATEGIES
 
+GATHERED = on_batch("R", "S*", "R", "S")  # optimizer state is gathered for the update
 ALIKE = 2  # units of the second kind, one after the other
 N = 4  # devices
 W, G, K = 2, 3, 12  # bytes of a weight, a gradient, an element's optimizer state
+
+
+class _Padded(Symbolic):
+    """Slices of units that are known, of as many devices as there are."""
+
+    def shard(self, elements: Any, unit: Any, devices: Any) -> Any:
+        is_known = unit is elements and devices == N
+        return super().shard(elements, unit, devices) if is_known else RealVal(0)
 
 
 def units_take_turns(k: Kernel) -> tuple[Theorem, ...]:
     """The most that passes, and the peak, of a unit of two vectors and of others, of any size."""
     other, own = k.reals("other own")  # elements of a unit, and of a device's slice, padded
     rows, own_rows, row, bias, own_bias = 30, 8, 7, 3, 1
-    padded = Symbolic([(rows, own_rows), (bias, own_bias), (other, own)])
+    padded = _Padded([(rows, own_rows), (bias, own_bias), (other, own)])
     units = Unit((Vector(rows, row), Vector(bias))), Unit((Vector(other),), ALIKE)
     turns = [rows * row + bias, *[other] * ALIKE]
     cells = [own_rows * row + own_bias, *[own] * ALIKE]
@@ -37,7 +46,7 @@ def units_take_turns(k: Kernel) -> tuple[Theorem, ...]:
     for ahead in range(2):
         for name, (whole, passing) in _passing(turns, [N * cell for cell in cells], ahead).items():
             sizes = Sizes(sum(turns), {BATCH: N}, policy, None, padded, (BATCH,), units, ahead)
-            schedule = derive(STRATEGIES[name])
+            schedule = derive(STRATEGIES.get(name, GATHERED))
             most = Symbolic().maximum(RealVal(0), *passing)
             rests = whole * sum(turns) + (W + G + K - whole) * sum(cells)
             claim = And(transient(schedule, sizes) == most, peak(schedule, sizes) == rests + most)
@@ -59,6 +68,7 @@ def _passing(
     gradients = [G * unit for unit in turns]
     return {
         "zero2": (W, gradients),
+        "gathered-optimizer": (W + G, [K * view for view in views]),  # none is before its turn
         "zero3": (0, [*forward, *backward]),
         "fsdp-hold": (0, [W * sum(views) + each for each in gradients]),
     }

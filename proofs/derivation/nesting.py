@@ -21,6 +21,7 @@ from spec.language.programs import Program
 from spec.language.steps import Step
 from spec.models.parts import parts
 from spec.models.transformer import Transformer
+from spec.models.values import Operation
 from spec.plans.model_strategies import MODEL_AXES
 
 MODEL = Transformer(
@@ -40,7 +41,8 @@ def slices_are_chunks_along_the_inner_axis(k: Kernel) -> tuple[Theorem, ...]:
     along the inner one of those that cut an index then, in one order of the axes for each index; in
     another order they are rejected. (Claim K9)
     """
-    moved = [n for n in combinations_with_replacement(MODEL_AXES, 2) if _require_orders(n)]
+    pairs = (*combinations_with_replacement(MODEL_AXES, 2), ("ep", "tp+sp"))  # and one the other way
+    moved = [names for names in pairs if _require_orders(names)]
     if not moved:
         raise KernelError(f"{k.claim}: no two axes cut an index that is moved")
     outer, inner, m, c, x = k.integers("outer inner m c x")
@@ -75,6 +77,8 @@ def _require_orders(names: tuple[str, str]) -> bool:
     twice = {i for i in derived if any(all(lies[a].index == i for a in devices) for lies in values)}
     if cut_twice(Step(programs, (), orders=derived)) != {index: derived[index] for index in twice}:
         raise KernelError(f"{names}: both axes cut {twice}, and others are said")
+    if not _renamed_are_alike(programs, derived):
+        raise KernelError(f"{names}: an index that is renamed is cut otherwise")
     others = [derived | {index: order[::-1]} for index, order in derived.items()]
     wrong = [found for found in others if not _leave_chunks(programs, found, devices)]
     for found in (derived, *others):
@@ -97,6 +101,18 @@ def _leave_chunks(programs: Sequence[Program], found: AxisOrders, devices: Axes)
         for move in program.moves
         if not move.in_turns
         for place in places
+    )
+
+
+def _renamed_are_alike(programs: Sequence[Program], found: AxisOrders) -> bool:
+    """Whether an index that another takes the place of is cut as that is."""
+    return all(
+        found[old] == found[new]
+        for program in programs
+        for line in program.lines
+        if isinstance(line, Operation)
+        for old, new in line.renamed
+        if [pair for pair in line.renamed if old in pair or new in pair] == [(old, new)]
     )
 
 

@@ -322,13 +322,22 @@ def _ring_reduce(k: Kernel) -> tuple[Theorem, Theorem]:
     chunk, hop = k.integers("ring_chunk hop")
     hops = k.fixed("hops", IntSort())
     sent = total(k, "sent", [chunk], hop, chunk)
+    few = [
+        spec.RING_REDUCE.volume(number, chunk) == _hops_to_others(number) * chunk
+        for number in (1, 2, 3)
+    ]
     volume = k.prove(
         "ring_reduce_volume_is_exact",
-        spec.RING_REDUCE.volume(hops, chunk) == sent(chunk, hops),
+        And(spec.RING_REDUCE.volume(hops, chunk) == sent(chunk, hops), *few),
         given=[hops >= 2],
         uses=[closed_form(k, "one_chunk_a_hop", sent, hop * chunk).at(hop=hops)],
     )
     return home, volume
+
+
+def _hops_to_others(devices: int) -> int:
+    """Of the hops of a sum round a ring, until it is home, how many are from a device to another."""
+    return sum((device + 1) % devices != device for device in range(devices))
 
 
 def _ring_gather(k: Kernel) -> tuple[Theorem, Theorem]:

@@ -66,6 +66,7 @@ def damaged_rings(program: Program) -> Iterator[Program]:
             yield _brought(program, value, [Way(axis.name, lies[axis.name], WHOLE), home])
     yield from _with_a_turn_kept(program)
     yield from _with_squares(program)
+    yield from _with_other_rows(program)
 
 
 def with_other_gradients(program: Program) -> Iterator[Program]:
@@ -97,6 +98,21 @@ def _with_squares(program: Program) -> Iterator[Program]:
             if one.indices == other.indices:
                 for twice in (one, other):
                     yield _with_lines(program, {line: replace(line, reads=(twice, twice))})
+
+
+def _with_other_rows(program: Program) -> Iterator[Program]:
+    """With another number for each row, or one more, in a softmax that reads one."""
+    of_rows = [line for line in program.backward if isinstance(line, Operation) and _reads_rows(line)]
+    rows = dict.fromkeys(line.reads[-1] for line in of_rows)
+    for line in of_rows:
+        *reads, own = line.reads
+        for last in ((own, own), *((other,) for other in rows if other != own)):
+            yield _with_lines(program, {line: replace(line, reads=(*reads, *last))})
+
+
+def _reads_rows(line: Operation) -> bool:
+    """Whether it is a softmax, or its derivative, from a number for each row."""
+    return line.function == "softmax" and line.reads[-1].indices != line.makes.indices
 
 
 def _with_lines(program: Program, others: dict[Line, Line]) -> Program:

@@ -45,7 +45,7 @@ from spec.models.transformer import (
     Latent,
     Transformer,
 )
-from spec.models.values import Builder, Part, Role, Value
+from spec.models.values import Builder, Does, Part, Role, Value, misfit
 from spec.plans.model_strategies import MODEL_AXES, copies_within
 
 # one of each kind; sizes do not matter to what is derived
@@ -126,8 +126,20 @@ def checked(part: Part, axes: Sequence[tuple[Axis, ...]]) -> set[Rule]:
     for program in (program for mesh in axes for program in derived(part, tuple(mesh))):
         if on_whole_values(program, terms) != alone:
             raise KernelError(f"{part.name} on {program.axes}: not what one device computes")
+        _require_read(program)
         found |= rules_in(program)
     return found
+
+
+def _require_read(program: Program) -> None:
+    """Raise KernelError unless all that backward makes is read, or is what it is to find.
+
+    But for what forward made before: where all is made again, so is what the part gives.
+    """
+    read = {program.returns, *program.gradients.values(), *(line.makes for line in program.forward)}
+    read |= {value for line in program.backward for value in line.reads}
+    if unread := [line for line in program.backward if line.makes not in read]:
+        raise KernelError(f"{program.part.name} on {program.axes}: nothing reads {unread[0]}")
 
 
 def must_reject(accepts: Callable[..., object], *damaged: object) -> object:
@@ -172,6 +184,7 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     """
     needed = {*accepted_rules()}
     for part in PARTS:
+        _require_fit(part)
         needed |= checked(part, [(), *((axis,) for axis in AXES)])
     needed |= checked(layer(LLAMA), SEVERAL)
     needed |= checked(realised(layer(GPT), IN_A_KERNEL, WIDTH), [(TENSOR,), (RING,), SEVERAL[1]])
@@ -200,6 +213,15 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
         runs.of_listed(listed()),
         contractions_have_transposes(k.part("transposes")),
     )
+
+
+def _require_fit(part: Part) -> None:
+    """Raise KernelError unless what each operation makes has its indices, and with others has not."""
+    for line in part.operations:
+        unlike = () if line.does is Does.RENAME else (*line.makes.indices, "?")
+        other = replace(line, makes=replace(line.makes, indices=unlike))
+        if misfit(line) or not misfit(other):
+            raise KernelError(f"{line}: it fits other indices, or does not fit its own")
 
 
 def listed() -> dict[str, Program]:

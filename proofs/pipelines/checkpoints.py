@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from proofs.claim import claim
 from proofs.tools.encoding import Symbolic
-from proofs.trusted.kernel import Bool, Kernel, Theorem
+from proofs.trusted.kernel import Bool, Kernel, KernelError, Theorem
 from proofs.trusted.terms import And, Not, Or
-from spec.pipelines.checkpoints import kept_at_most
+from spec.pipelines.checkpoints import best, kept_at_most
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,17 @@ def least_is_kept_at_the_square_root(k: Kernel) -> tuple[Theorem, ...]:
         of.kept(c) >= of.kept(1),
         given=[c >= 1, of.from_root(1), of.size_in > 0],
     )
+    _require_best(k)
     return least, falls, rises, next_to, all_of_them, only_one, *_search(k, of)
+
+
+def _require_best(k: Kernel) -> None:
+    """Raise KernelError unless the number that the search finds keeps least of all, of a few sizes."""
+    for layers, size_in, size_mid in product(range(1, 9), (1, 2, 5), (1, 3, 7)):
+        kept = [-(-layers // n) * size_mid + n * size_in for n in range(1, layers + 1)]
+        found = best(layers, size_in, size_mid)
+        if found != 1 + kept.index(min(kept)):
+            raise KernelError(f"{k.claim}: {found} of {layers} layers' inputs, where {kept} are kept")
 
 
 def _search(k: Kernel, of: Stage) -> tuple[Theorem, ...]:

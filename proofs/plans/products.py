@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations, pairwise, product
 
@@ -13,6 +14,7 @@ from proofs.plans.steps import require_accepted
 from proofs.plans.strategies import match
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from spec.checking.programs import on_whole_values
+from spec.costs.memory import Sizes, total_resting
 from spec.derivation.derive import derive
 from spec.derivation.distribute import distribute
 from spec.devices.layouts import PARTIAL
@@ -22,11 +24,13 @@ from spec.language.schedule import Rest, Schedule
 from spec.language.steps import Step
 from spec.meaning.terms import Terms, differentiated
 from spec.models.parts import parts
+from spec.models.states import BytePolicy
 from spec.models.transformer import DROPPED, Transformer
 from spec.models.values import Does, Part, Value
+from spec.numbers.arithmetic import DIVISIBLE, Number
 from spec.pipelines.pipeline import Order, Pipeline
 from spec.pipelines.stages import NO_LAYER, check_stages, pieces, sends, to_sum
-from spec.plans.compose import OVER_ALL, Product, factor
+from spec.plans.compose import OVER_ALL, PIPELINE, OverlapError, Product, factor
 from spec.plans.model_strategies import MODEL_AXES
 from spec.plans.placement import Placement
 from spec.plans.strategies import STRATEGIES
@@ -44,6 +48,7 @@ SHAPES = (GPT, LLAMA, *(replace(shape, experts=4, chosen=2) for shape in (GPT, L
 KINDS = (("tp", "tp+sp"), ("ep",), ("cp", "cp-all-gather", "cp-all-to-all"), ("pp",))
 CHOICES = product(*(("", *kind) for kind in KINDS))  # none or one of each kind
 MODELS = [names for choice in CHOICES if (names := tuple(filter(None, choice)))]
+SHARED = ("zero1", "zero2", "zero3")  # strategies that share an axis with what cuts it
 CLIPPED = (("zero1", "tp"), ("dp", "ep"), ("zero2", "cp"), ("zero3", "tp+sp", "pp"))  # in full
 Sums = tuple[tuple[str, tuple[str, ...]], ...]  # of weights, the axes that gradients are summed along
 
@@ -58,6 +63,8 @@ def products_of_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
     is along all of them at once: they are one. These match a single device, for all sizes; the programs
     and the stages are typed.
     """
+    _require_over_all(k)
+    _require_axes_are_shared(k)
     schedules: dict[Schedule, str] = {}
     kinds: set[tuple[Placement, ...]] = set()
     summed: dict[tuple[str, ...], Product] = {}  # factors of the model place no states: one of each
@@ -78,6 +85,42 @@ def products_of_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
     if len(schedules) != len(kinds):
         raise KernelError(f"{k.claim}: on another axis two strategies are one")
     return (match(k, {name: schedule for schedule, name in schedules.items()}),)
+
+
+def _require_over_all(k: Kernel) -> None:
+    """Raise KernelError unless strategies over all axes are those that keep less on more devices."""
+
+    def kept(placed: Placement, devices: int) -> Number:
+        mesh = dict.fromkeys(placed.axes, Fraction(devices))
+        sizes = Sizes(Fraction(1), mesh, BytePolicy(1, 1, 1), None, DIVISIBLE)
+        return sum(total_resting(derive(placed), sizes, host) for host in (False, True))
+
+    sharding = {f"{name}+all" for name, p in STRATEGIES.items() if kept(p, 4) < kept(p, 2)}
+    if sharding != {*OVER_ALL}:
+        raise KernelError(f"{k.claim}: {sorted(sharding)} shard states, not {sorted(OVER_ALL)}")
+
+
+def _require_axes_are_shared(k: Kernel) -> None:
+    """Raise KernelError unless two factors share an axis just where one places states and one cuts.
+
+    States that a factor places along what another cuts are as those of a strategy over all axes.
+    """
+    cutting = MODEL_AXES.keys() - STRATEGIES.keys()
+    for one, other in product((*SHARED, *sorted(cutting), PIPELINE), repeat=2):
+        apart = (one in SHARED) is not (other in SHARED) and PIPELINE not in (one, other)
+        try:
+            Product((factor(one, OWN), factor(other, OWN)))
+            shares = True
+        except OverlapError:
+            shares = False
+        if shares is not apart:
+            raise KernelError(f"{k.claim}: {one} and {other} on one axis: {shares}")
+    axis = MODEL_AXES["cp"].name
+    for name in SHARED:
+        cut = factor(name, OWN) * factor("cp")
+        also, alike = cut * factor(name, axis), factor(f"{name}+all", OWN) * factor("cp")
+        if also.states_of((axis,)) != alike.states_of((axis,)):
+            raise KernelError(f"{k.claim}: {name} along {axis} is otherwise than {name}+all")
 
 
 def _places(

@@ -12,7 +12,7 @@ from spec.checking.verdict import check
 from spec.derivation.distribute import EVERYTHING
 from spec.derivation.steps import derive_step
 from spec.devices.layouts import LayoutError
-from spec.devices.mesh import Axes
+from spec.devices.mesh import ALL_WEIGHTS, Axes, along_devices
 from spec.language.programs import Program
 from spec.language.schedule import Buffer, Kind, Op, Schedule, Span
 from spec.language.steps import Group, Step
@@ -64,10 +64,13 @@ def _require_layers_made_again(plan: str, plain: Programs, again: Programs) -> N
 
 def _require_faults_are_found(plan: str, step: Step) -> None:
     """Raise KernelError unless a step with another norm is rejected just where it is not right."""
+    several = len(step.groups) > 1
+    if several and _is_accepted_of_its_own(step):
+        raise KernelError(f"{plan}: each group of weights is clipped by its own norm")
     for number, fault in _faults(step):
         other = replace(step, groups=(*step.groups[:number], fault, *step.groups[number + 1 :]))
         right = every_slice_counts_once(other)
-        if right and len(step.groups) > 1:  # of several groups some are refused that still do
+        if right and several:  # of several groups some are refused that still do
             continue
         try:
             accepted = _is_accepted(other, (fault,))
@@ -78,17 +81,38 @@ def _require_faults_are_found(plan: str, step: Step) -> None:
             raise KernelError(f"{plan}: another norm is {_VERDICT[accepted]}: {lines}")
 
 
+def _is_accepted_of_its_own(step: Step) -> bool:
+    """Whether a step is accepted, or right, whose groups add their norms to no others'."""
+
+    def own(op: Op) -> Op:
+        return replace(op, axes=along_devices(op.axes))
+
+    def alone(schedule: Schedule) -> Schedule:
+        lines = (own(op) for op in schedule.finish if op.axes != (ALL_WEIGHTS,))
+        return replace(schedule, finish=tuple(lines))
+
+    groups = tuple(replace(group, schedule=alone(group.schedule)) for group in step.groups)
+    other = replace(step, groups=groups)
+    try:
+        return _is_accepted(other, groups) or every_slice_counts_once(other)
+    except LayoutError:
+        return every_slice_counts_once(other)
+
+
 def _require_placed(plan: str, product: Product, parts: Sequence[Part], ends: set[str]) -> None:
     """Raise KernelError unless a profile's states are where it says.
 
-    Gradients wait whole; of the embedding and the head alone parameters that are gathered are held.
+    Gradients wait whole, and leave the slices that are updated; of the embedding and the head alone
+    parameters that are gathered are held.
     """
     profile = replace(TEXTBOOK, waits_whole=True, holds_root=True)
     for group in derive_step(product, parts, profile=profile).groups:
         gathers = [op for op in group.schedule.micro_step if op.target is Buffer.VIEW and op.axes]
         held = {op.span is Span.WHOLE for op in gathers}
         in_root = {name in ends for name in group.weights}
-        if group.schedule.rest(State.GRADIENTS).sharded or (held and held != in_root):
+        waits = not group.schedule.rest(State.GRADIENTS).sharded
+        leaves = group.schedule.left == group.schedule.rest(State.OPTIMIZER).sharded
+        if not (waits and leaves) or (held and held != in_root):
             raise KernelError(f"{plan}: {group.weights} are placed otherwise than the profile says")
 
 

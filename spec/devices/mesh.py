@@ -18,7 +18,7 @@ HOST = "host"  # the pseudo-axis from a device to its host's memory
 ALL_WEIGHTS = "weights"  # the pseudo-axis over a model's groups of weights: every device has them all
 
 
-def along_devices(axes: Axes) -> Axes:
+def along_devices(axes: Iterable[str]) -> Axes:
     """The axes along which there are devices: not that over a model's weights."""
     return tuple(axis for axis in axes if axis != ALL_WEIGHTS)
 
@@ -26,8 +26,8 @@ def along_devices(axes: Axes) -> Axes:
 def group_size(mesh: Mesh, axes: Iterable[str]) -> Number:
     """Number of devices in a group along `axes`: the product of their sizes."""
     size: Number = 1
-    for axis in axes:
-        size = size if axis == ALL_WEIGHTS else size * mesh[axis]
+    for axis in along_devices(axes):
+        size = size * mesh[axis]
     return size
 
 

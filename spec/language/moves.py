@@ -119,7 +119,7 @@ class Move:
     def rank(self) -> int:
         """What leaves less comes first: turns end before anything, and begin after everything."""
         if self.in_turns:
-            return len(RANKS) if self.after == WHOLE and self.before.index else -1
+            return len(RANKS) if self.before.index else -1
         return RANKS.index(self.collective)
 
     def __str__(self) -> str:

@@ -117,7 +117,7 @@ class Program:
         _, second = self.parts_of_backward
         made = {line.makes for line in second}
         read = dict.fromkeys(value for line in second for value in line.reads if value not in made)
-        return tuple(v for v in read if v.role is not Role.CONSTANT or v in self.kept)
+        return tuple(value for value in read if value.role is not Role.CONSTANT)
 
     @property
     def stored_between(self) -> tuple[Value, ...]:

@@ -31,9 +31,7 @@ PIPELINE = "pp"
 REPLICATED = dict(zip(State, (R, R, R, S), strict=True))  # the batch cut, everything else replicated
 # strategies that shard states, over every axis along which gradients are summed: `zero1+all`
 OVER_ALL = {
-    f"{name}+all": name
-    for name, placed in STRATEGIES.items()
-    if any(placed.rest(state).sharded for state in State if state is not State.ACTIVATIONS)
+    f"{name}+all": name for name, placed in STRATEGIES.items() if placed.rest(State.OPTIMIZER).sharded
 }
 
 

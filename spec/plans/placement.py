@@ -27,7 +27,7 @@ class Placement:
 
     axes: tuple[str, ...]
     modes: tuple[tuple[State, AxisModes], ...]
-    hold: bool = False
+    hold: bool
     each: bool = False
     first: Axes = ()
     again: Axes = ()

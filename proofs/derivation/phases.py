@@ -1,0 +1,66 @@
+"""M9: the phase of each operation of a derived schedule is that of the work that it serves.
+
+What serves a work is told by what is done before and after: it is another definition than that of
+`spec.derivation.derive`, which says it operation by operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from proofs.tools.encoding import realisable_placements
+from proofs.trusted.kernel import KernelError
+from spec.derivation.derive import derive
+from spec.derivation.norms import clipped
+from spec.language.schedule import Kind, Op, Phase, Schedule
+from spec.models.states import State
+from spec.plans.strategies import STRATEGIES
+
+AWAY = (Kind.RELEASE, Kind.OFFLOAD)  # what forward does with what it leaves
+
+
+def require_phases() -> None:
+    """Raise KernelError unless operations of derived schedules are of the phases that they serve."""
+    for schedule in _schedules():
+        for op, phase in zip(schedule.ops, _phases(schedule), strict=True):
+            if op.phase is not phase:
+                raise KernelError(f"M9: {op} is of {op.phase}, and serves {phase}")
+
+
+def _schedules() -> Iterator[Schedule]:
+    """Of every realisable placement of a batch axis and every named strategy; as they clip, too."""
+    for placed in (*realisable_placements().values(), *STRATEGIES.values()):
+        some = {"each": True}, {"first": placed.axes}, {"again": placed.axes, "uses": 2}
+        for fields in ({}, {"hold": True}, *some):
+            schedule = derive(replace(placed, **fields))
+            yield schedule
+            if schedule.finish:
+                yield clipped(schedule)
+
+
+def _phases(schedule: Schedule) -> Iterator[Phase]:
+    """The phase that each operation serves."""
+    for part in schedule.parts:
+        done = set[Kind]()
+        for op in part:
+            done.add(op.kind)
+            yield _of_model(op, done) if part is schedule.micro_step else _of_states(op, done)
+            if done >= {Kind.FORWARD} and op.kind not in (*AWAY, Kind.FORWARD):
+                done.add(Kind.BACKWARD)
+
+
+def _of_model(op: Op, done: set[Kind]) -> Phase:
+    """In a micro-step, also one that ends with an update; `done`: what is, with the operation."""
+    updates = Kind.UPDATE in done or op.state is State.OPTIMIZER
+    if op.state is not State.GRADIENTS and Kind.BACKWARD in done and updates:
+        return _of_states(op, done)
+    puts_away = op.kind in (*AWAY, Kind.FORWARD) and Kind.BACKWARD not in done
+    return Phase.FORWARD if Kind.FORWARD not in done or puts_away else Phase.BACKWARD
+
+
+def _of_states(op: Op, done: set[Kind]) -> Phase:
+    """After the last micro-step: gradients are reduced, states updated, weights published."""
+    if op.state is State.PARAMETERS:
+        return Phase.PUBLISH
+    return Phase.UPDATE if Kind.UPDATE in done or op.state is State.OPTIMIZER else Phase.REDUCE
