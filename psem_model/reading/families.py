@@ -263,5 +263,5 @@ FAMILIES = {name: _family(name, TABLES.get(of.get("like", ""), {}) | of) for nam
 OTHERS = {
     "gemma3": "an encoder of images is not modelled; its text model alone is, as gemma3_text",
     "llama4": "an encoder of images is not modelled; its text model alone is, as llama4_text",
-    "qwen2_moe": "experts that are shared by all tokens are not modelled",
+    "qwen2_moe": "a gate of the expert that all tokens share is not modelled",
 }

@@ -228,8 +228,9 @@ class Store:
             self.leave(Buffer.GRADIENTS, unit, layout.slice(self.left))
 
     def take_whole(self) -> None:
-        """Room for all of the gradients, zero, where slices were left."""
+        """Room for all of the gradients, zero, where slices were left: those go first."""
         for unit in range(len(self.layouts) if self.left else 0):
+            self._drop(Buffer.GRADIENTS, unit)
             self.reset(Buffer.GRADIENTS, unit)
 
     def resting(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
+import pytest
 from hypothesis import Phase, given, settings
 
 from psem_model.measure.measured import Run
 from psem_model.measure.simulated import measured
+from psem_model.predict.asked import Asked
+from psem_model.predict.read import read
 from spec.checking.steps import check_step
 from spec.models.profiles import TEXTBOOK, Profile
 from tests.support.examples import examples
@@ -47,7 +50,7 @@ def test_the_simulator_gathers_units_before_their_turn_and_counts_what_is_predic
 @examples(60)
 @given(opaque())
 def test_the_simulator_counts_the_bytes_that_are_predicted_of_any_profile_of_an_opaque_model(plan):
-    found = measured(plan, Run())
+    found = measured(plan, Run(2))
     assert found.divergence is None
     assert not found.unequal
 
@@ -58,6 +61,13 @@ def test_the_simulator_deals_whole_weights_to_owners_and_counts_what_is_predicte
     found = measured(plan, Run())
     assert found.divergence is None
     assert not found.unequal
+
+
+@pytest.mark.parametrize("strategy", ["zero1(1)", "zero1(2)", "zero2(3)"])
+def test_gradients_that_leave_slices_are_made_anew_in_the_next_step_when_those_have_gone(strategy):
+    plan = read(Asked("predict", strategy, psi="12"))
+    plan = replace(plan, profile=replace(plan.profile, waits_whole=True))
+    assert [measured(plan, Run(steps)).unequal for steps in (1, 2, 3)] == [[], [], []]
 
 
 def test_random_profiles_have_every_field_otherwise_than_the_textbook():
