@@ -36,8 +36,8 @@ from spec.numbers.arithmetic import Number
 PEAK = "an upper bound: each value freed after its last use; without what kernels need for themselves"
 OF_OWNERS = "owners send unlike amounts: each row is of the device that sends most in it"
 OF_WHOLE = (
-    "buckets are copies of whole gradients, though slices of them rest: the profile is of gradients that rest "
-    "whole, as in dp and zero1"
+    "buckets are copies of whole gradients, though slices of them rest: the profile is of gradients "
+    "that rest whole, as in dp and zero1"
 )
 PEAK_OF_STATES = "resting + gathered or fresh"
 IN_ALL = (Column("what"), Column("size", key=ITSELF))
