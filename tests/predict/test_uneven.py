@@ -12,7 +12,7 @@ from psem_model.predict.plan import Plan
 from psem_model.reading.products import parse
 from psem_model.reading.profiles import read
 from spec.costs.model_costs import elements
-from spec.models.states import POLICIES
+from spec.models.states import POLICIES, State
 from spec.models.transformer import Transformer
 from tests.support.examples import examples
 
@@ -47,6 +47,21 @@ def test_slices_are_those_of_torch_chunk_and_the_first_device_has_most(devices, 
     chunk = -(-features // devices)
     assert each == [max(0, min(chunk, features - chunk * place)) for place in range(devices)]
     assert costs.parameters["up_weight"] == 8 * each[0]
+
+
+@given(st.sampled_from([1, 2, 4, 8]), st.integers(1, 40))
+def test_slices_of_rows_are_padded_and_those_of_columns_are_not_unless_they_are_empty(
+    devices, features
+):
+    costs, chunk = plan(devices, features, gated=True).layer, -(-features // devices)
+    for place in range(devices):
+        own = max(0, min(chunk, features - chunk * place))
+        has = {
+            name: costs.parameters[name]
+            + costs.beside(name, State.PARAMETERS, PROFILE, {"tensor": place})
+            for name in ("up_weight", "down_weight")
+        }
+        assert has == {"up_weight": 8 * chunk, "down_weight": 8 * (own or chunk)}
 
 
 @examples(15)
