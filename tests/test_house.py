@@ -203,7 +203,9 @@ def test_the_simulator_knows_the_languages_of_schedules_and_programs_and_no_rule
         "spec.language.moves",
         "spec.devices.layouts",
     }
-    language |= {f"spec.models.{name}" for name in ("states", "training", "values", "transformer")}
+    language |= {
+        f"spec.models.{name}" for name in ("states", "training", "values", "transformer", "custom")
+    }
     language |= {"spec.meaning.match", "spec.pipelines.pipeline"}
     assert {m for m in ours if not m.startswith("psem_model.simulator")} <= language
 

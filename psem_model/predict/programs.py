@@ -98,6 +98,7 @@ def step(
 ) -> str:
     """The derived step of a product of strategies as TOML: the parts of a model, or of some kind."""
     model = _model(found, config, block, experts)
+    require_experts(found, model.sizes(1, 1).get(EXPERTS, 0), _expected(config))
     of, again = parts(model), RECOMPUTE[recompute or NOTHING]
     try:
         derived = derive_step(held(found.product, hold), of, again, clip)
@@ -115,14 +116,17 @@ def _model(
 ) -> Transformer | Custom:
     """The model whose parts are asked for, or a small one of some kind. Raises BadInput."""
     if config is None:
-        require_experts(found, experts, "it with --experts")
         return small(block, experts)
     if experts:
         raise BadInput("--experts: given with --config or --model; expected one of the two")
     model = model_of({"config": config, "block": block})
-    require_experts(found, model.sizes(1, 1).get(EXPERTS, 0))
     require_cut_there(found, model)
     return model
+
+
+def _expected(config: str | None) -> str:
+    """What is expected where there are no experts to cut."""
+    return "it with --experts" if config is None else "a model with experts"
 
 
 def program(
@@ -151,7 +155,9 @@ def program(
     if (part or LAYER) not in of_name:
         raise refused("--part", part or LAYER, f"one of {', '.join(of_name)}")
     chosen = of_name[part or LAYER]
-    if not is_layer(chosen.name) and (experts or recompute is not None):
+    if is_layer(chosen.name):
+        require_experts(found, model.sizes(1, 1).get(EXPERTS, 0), _expected(config))
+    elif experts or recompute is not None:
         option = "--experts" if experts else "--recompute"
         raise BadInput(f"{option}: given with --part {part}; expected --part layer")
     derived = distribute(chosen, axes, again)

@@ -181,6 +181,6 @@ class Grid:
     def _of(self, at: Mapping[str, int], index: str) -> Array:
         every = np.arange(self.sizes[index])
         own = np.ones(len(every), bool)
-        for axis in self.cuts[index]:
+        for axis in (axis for axis in self.cuts[index] if axis in at):
             own &= self.owner(index, axis, every) == at[axis]
         return every[own]

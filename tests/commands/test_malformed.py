@@ -112,15 +112,16 @@ def test_a_long_argument_is_not_repeated_whole(kind, psem):
     ("call", "text"),
     [
         (["predict", "dp(2)", "--sequence", "8", "--config"], '{{"num_hidden_layers": {}}}'),
+        (["predict", "dp(2)", "--sequence", "8", "--config"], "layers = {}\n"),
         (["predict", "dp", *SIZE, "--profile"], 'title = "t"\nlike = {}\n'),
         (["check"], "axes = {}\n"),
         (["predict", *SIZE, "--schedule"], "axes = {}\n"),
     ],
-    ids=["configuration", "profile", "schedule", "step"],
+    ids=["configuration", "model", "profile", "schedule", "step"],
 )
 def test_of_a_number_in_a_file_of_too_many_digits_or_brackets_this_is_said(call, text, psem, tmp_path):
     for number, words in (("9" * 5000, "digits"), ("[" * LONG + "]" * LONG, "brackets")):
-        path = tmp_path / "my.toml"
+        path = tmp_path / ("my.json" if text.startswith("{{") else "my.toml")
         path.write_text(text.format(number))
         assert check([*call, path], psem) == 2
         err = psem(*call, path)[2]

@@ -37,7 +37,7 @@ from spec.models.transformer import (
     Latent,
     Transformer,
 )
-from spec.models.values import Role, Value
+from spec.models.values import Builder, Role, Value
 from spec.plans.model_strategies import MODEL_AXES
 from tests.support.examples import examples
 from tests.support.transformers import Plan, replicated
@@ -226,6 +226,7 @@ class Cuts:
     def __init__(self, axes, *lies):
         self.axes = [Axis(name) for name in axes]
         self.lies = dict(enumerate(lies))
+        self.part = Builder("of no operations").part(None)
 
 
 @st.composite
