@@ -145,7 +145,8 @@ def require_derived(text: str, profile: Profile, shape: Typed) -> Iterator[None]
                 f"{what}; expected another strategy, or a step of your own: psem derive"
             ) from None
         given = quoted(profile.name)
-        raise BadInput(f"--profile: given {given}: {error}; expected values that are not") from None
+        expected = "values that are not, by its keys outside or whole"
+        raise BadInput(f"--profile: given {given}: {error}; expected {expected}") from None
 
 
 def require_owners(planned: Plan) -> None:
