@@ -14,6 +14,7 @@ Polynomial: TypeAlias = Mapping[Monomial, Number]
 
 ONE: Monomial = ()
 LARGEST = 20_000  # monomials
+DEGREE = 1000  # factors of one
 DIGITS = 1 << 16  # bits of a factor
 
 
@@ -39,7 +40,8 @@ def plus(left: Polynomial, right: Polynomial, times: Number = 1) -> Polynomial:
 
 
 def product(left: Polynomial, right: Polynomial) -> Polynomial:
-    if len(left) * len(right) > LARGEST:
+    degree = sum(max(map(len, polynomial), default=0) for polynomial in (left, right))
+    if len(left) * len(right) > LARGEST or degree > DEGREE:
         raise Rejected("a polynomial is too large")
     made: Polynomial = {}
     for monomial, factor in left.items():

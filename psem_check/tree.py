@@ -112,7 +112,7 @@ class Part:
         self._says([body], but=symbol)
         for here in terms.below([body]):
             if terms.symbol_of(here) == symbol and terms.arguments[here][-1:] != (index,):
-                raise Rejected(f"{name}: the body may use the value before it only")
+                raise Rejected("the body may use the value before it only")
         start = terms.equal(terms.apply(symbol, *params, terms.number(0, INT)), base)
         then = terms.equal(terms.apply(symbol, *params, self._next(index)), body)
         self._meet([symbol])
@@ -131,7 +131,7 @@ class Part:
         self._says([body])
         holds, one = self._new(symbol, params), self._new(found, params)
         if self.terms.sorts[holds] != BOOL or self.terms.sorts[one] != self.terms.sorts[witness]:
-            raise Rejected(f"{name}: of other sorts")
+            raise Rejected("of other sorts")
         self._conclude(Theorem(f"{name} shown", "choose", (body,), holds), symbol)
         serves = self.terms.substitute(body, {witness: one})
         self._conclude(Theorem(f"{name} found", "choose", (holds,), serves), symbol)
@@ -146,6 +146,8 @@ class Part:
         self._parameters(variables)
         self._formulas([formula])
         self._says([formula])
+        if Forms(self.terms).of(formula) == FALSE:
+            raise Rejected("it cannot hold")
         said = self.terms.symbols_in([formula]) & self.variables
         fixed = frozenset(said - self.terms.symbols_in(variables))
         self.hypotheses.append(Hypothesis(name, formula, fixed, axiom))
@@ -156,9 +158,9 @@ class Part:
         """An axiom of the list about a function of which nothing is said so far."""
         function, *others = functions
         if not self.symbols.issuperset(functions):
-            raise Rejected(f"{name}: a symbol of another part")
+            raise Rejected("a symbol of another part")
         if not self.terms.symbols[function].arguments or function in self._said or function in others:
-            raise Rejected(f"{name}: something is said of the function already")
+            raise Rejected("something is said of the function already")
         self._parameters(variables)
         self._assume(name, variables, axiom(self.terms, axiom_name, functions, variables), axiom_name)
 
@@ -201,7 +203,7 @@ class Part:
         for values in at:
             chosen = self._chosen(values, under)
             if index in chosen:
-                raise Rejected(f"{name}: the induction hypothesis is of the index alone")
+                raise Rejected("the induction hypothesis is of the index alone")
             known.append(terms.substitute(claim, chosen))
         zero = {index: terms.number(0, INT)}
         following = {index: self._next(index)}
@@ -233,10 +235,10 @@ class Part:
         if len(sides) != 2 or not all(
             terms.heads[s] == "select" and terms.arguments[s][1] == index for s in sides
         ):
-            raise Rejected(f"{name}: not an equation of two arrays at the index")
+            raise Rejected("not an equation of two arrays at the index")
         left, right = (terms.arguments[s][0] for s in sides)
         if index in terms.below([left, right, *theorem.given]):
-            raise Rejected(f"{name}: the index is not arbitrary")
+            raise Rejected("the index is not arbitrary")
         goal = terms.equal(left, right)
         self._conclude(Theorem(name, "extend", theorem.given, goal, theorem.under))
 
@@ -246,7 +248,7 @@ class Part:
         chosen = self._chosen(values, frozenset())
         formula = self.terms.substitute(self.terms.implication(given, claim), chosen)
         if Forms(self.terms).of(formula) != FALSE:
-            raise Rejected(f"{name}: its values do not refute it")
+            raise Rejected("its values do not refute it")
         self._conclude(Theorem(name, "refute", (), self.terms.negation(formula)))
 
     # ------------------------------------------------------------------ what the rules ask for

@@ -78,6 +78,13 @@ def test_a_changed_hypothesis_is_another_obligation(document):
     assert {each.name for each in opened(document)} == {"sum_is_positive", "grows at 0"}
 
 
+def test_a_hypothesis_that_is_false_is_none(document):
+    step = step_of(document, "start_is_positive")
+    left, _ = document["terms"][step["formula"]][1:]
+    step["formula"] = term(document, "<", left, left)
+    assert "cannot hold" in rejected(document)
+
+
 def test_a_proof_of_another_obligation_is_none(document):
     proofs = document["claims"][0]["proofs"]
     proofs[0], proofs[1] = proofs[1], proofs[0]

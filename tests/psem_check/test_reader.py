@@ -117,6 +117,14 @@ def test_deep_terms_are_no_matter():
     check_proof(graph, [terms.negation(same)], [["follows", 0, [0]]])
 
 
+def test_powers_have_a_bound():
+    graph = Graph()
+    squares = [["*", i, i] for i in range(60)]
+    graph.read([["Int"]], [["x", [], 0]], [["apply", 0], *squares, ["false"], ["=", 60, 0]])
+    with pytest.raises(Rejected, match="too large"):
+        check_proof(graph, [graph.term(62)], [["follows", 61, [0]]])
+
+
 def test_a_million_steps_are_no_matter():
     graph = Graph()
     graph.read([["Bool"]], [["p", [], 0]], [["apply", 0], ["not", 0], ["false"]])
