@@ -177,7 +177,8 @@ def check_product(
     """
     step = derive_step(product, realised_parts(model, profile, types.computed), profile=profile)
     stages = min(2, model.layers) if product.pipe else 1
-    placed = pieces(replace(model, layers=stages), Pipeline(Order.ONE_F_ONE_B, stages, 1))
+    layers = min(stages, model.layers)
+    placed = pieces(replace(model, layers=layers), Pipeline(Order.ONE_F_ONE_B, stages, 1))
     if sizes is not None and product.pipe:  # what stages share, the first and the last have
         sizes = sizes | {product.pipe: min(2, sizes[product.pipe])}
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -25,6 +26,7 @@ from spec.language.schedule import Schedule
 from spec.meaning.match import Divergence
 from spec.meaning.terms import Terms, differentiated
 from spec.models.custom import Custom
+from spec.models.values import Operation, Part
 from spec.numbers.arithmetic import ceil_div
 
 LONGEST = 1_000_000  # passes of a run, of which each takes about a millisecond or more
@@ -126,14 +128,27 @@ def _require_own_functions(plan: Plan) -> None:
     for program, part in zip(written, plan.parts, strict=bool(written)):
         terms = Terms()
         try:
-            same = differentiated(program.part, terms) == differentiated(part, terms)
+            same = differentiated(_plain(program.part), terms) == differentiated(part, terms)
         except LayoutError:  # nothing depends on a weight
             same = False
         if not same:
             raise BadInput(
                 f"{named(plan.text)}: given a forward of {part.name} that computes something else than "
-                "the model of --block; expected its functions, which the single device computes with"
+                "the model does; expected its functions, which the single device computes with"
             )
+
+
+def _plain(part: Part) -> Part:
+    """A part of a file, that takes what it takes by its plain name: it may be moved, and numbered."""
+    if part.takes is None:
+        return part
+    takes = replace(part.takes, name=part.takes.plain_name, form_of="")
+
+    def named(operation: Operation) -> Operation:
+        reads = (takes if value == part.takes else value for value in operation.reads)
+        return replace(operation, reads=tuple(reads))
+
+    return replace(part, operations=tuple(map(named, part.operations)), takes=takes)
 
 
 def _of_schedule(plan: Plan, run: Run) -> dict[str, int]:

@@ -20,7 +20,7 @@ from spec.pipelines.idle_and_held import (
     waiting_beside,
 )
 from spec.pipelines.pipeline import Pipeline, virtual_stage
-from spec.pipelines.stages import layers_before
+from spec.pipelines.stages import before_layers, layers_before
 
 READS = {EMBEDDING: "tokens", HEAD: "next_words"}  # by their numbers
 
@@ -120,11 +120,12 @@ class Activations:
 
 
 def _backward(
-    more: Mapping[str, Number], chunk: Mapping[str, int], model: Model, pipe: Pipeline, virtual: int
+    more: dict[str, Number], chunk: Mapping[str, int], model: Model, pipe: Pipeline, virtual: int
 ) -> Iterator[tuple[str, int]]:
     """The parts of a chunk from the last on, and how many in a row; layers of one sign in any order."""
     layers = {name: size for name, size in more.items() if is_layer(name)}
-    yield from ((name, 1) for name in more if name not in (*layers, EMBEDDING))
+    first_ones = [part.name for part in before_layers(model)]
+    yield from ((name, 1) for name in reversed(more) if name not in (*layers, *first_ones))
     if min(layers.values(), default=0) < 0 < max(layers.values(), default=0):
         of = model.layers, pipe.virtual_stages, pipe.layers
         first, end = (layers_before(v, *of) for v in (virtual, virtual + 1))
@@ -132,7 +133,7 @@ def _backward(
             yield from ((name, 1) for name in model.layers_of(number, number + 1) if name in layers)
     else:
         yield from ((name, chunk[name]) for name in layers)
-    yield from ((name, 1) for name in more if name == EMBEDDING)
+    yield from ((name, 1) for name in reversed(more) if name in first_ones)
 
 
 # ------------------------------------------------------------------ numbers of samples

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from psem_model.reading import words
-from psem_model.reading.shapes import SHAPE, Typed, is_own, is_shape
+from psem_model.reading.shapes import SHAPE, Typed, is_own, is_shape, own
 from psem_model.text.errors import BadInput, quoted
 from psem_model.text.figures import counted
 from spec.models.profiles import TEXTBOOK, Profile
 from spec.models.states import BytePolicy
+from spec.plans.model_strategies import POSITIONS
 
 OF_PIPELINES = ("order", "chunks", "stage_layers")
 USUAL, USUAL_POLICY = "common", "mixed-adam"  # profile and policy, where none is asked for
@@ -51,7 +52,14 @@ class Asked:
     @property
     def has_samples(self) -> bool:
         """Whether the model's shape and its samples are given, so that activations have a size."""
-        return is_shape(self.shape) and self.shape.get("sequence") is not None
+        if not is_shape(self.shape):
+            return False
+        return self.shape.get("sequence") is not None or self._is_without_positions
+
+    @property
+    def _is_without_positions(self) -> bool:
+        """Whether it is a model of one's own of which a sample is one token."""
+        return is_own(self.shape) and not own(self.shape).has(POSITIONS)
 
     @property
     def realises(self) -> Profile:
@@ -88,6 +96,8 @@ class Asked:
     def tokens(self) -> int:
         """Of a sample."""
         sequence = self.shape.get("sequence")
+        if sequence is None and self._is_without_positions:
+            return 1
         if sequence is None:
             raise BadInput("--sequence: missing; expected the tokens of a sample, such as 4096")
         return words.count("--sequence", sequence, "tokens")

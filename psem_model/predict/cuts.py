@@ -67,7 +67,7 @@ def named(model: Transformer | Custom) -> Mapping[str, str]:
 def require_experts(found: Expression, experts: Number, expected: str = "a model with experts") -> None:
     """What cuts experts needs some."""
     for number, factor in enumerate(found.product.factors):
-        if factor.cuts and "e" in factor.cuts.weights and not experts:
+        if factor.cuts and EXPERTS in factor.cuts.weights and not experts:
             raise found.wrong_factor(number, expected)
 
 
@@ -78,9 +78,9 @@ def require_cut_there(found: Expression, model: Transformer | Custom) -> None:
     there = {index for part in model.parts for index in part.indices}
     for number, factor in enumerate(found.product.factors):
         axis = factor.cuts
-        cut = {*axis.weights, axis.stream} - {""} if axis else set[str]()
-        if cut and not cut & there:
-            raise found.wrong_factor(number, f"a model with values of {' or '.join(sorted(cut))}")
+        for cut in ({*axis.weights}, {axis.stream} - {""}) if axis else ():
+            if cut and not cut & there:
+                raise found.wrong_factor(number, f"a model with values of {' or '.join(sorted(cut))}")
     if found.product.pipe and not model.layers:
         number = next(n for n, f in enumerate(found.product.factors) if found.product.pipe in f.axes)
         raise found.wrong_factor(number, "a model with a part whose name ends in layer")
@@ -145,9 +145,10 @@ def require_cut(
 ) -> None:
     """A model's weights and layers are cut evenly; of samples and tokens nothing is known."""
     of_weights: tuple[str, ...] = (KV_HEADS, HEADS_OF_A_GROUP, *INSIDE_MLPS, EXPERTS)
-    if isinstance(model, Custom):
-        of_weights = tuple({index for part in model.parts for w in part.weights for index in w.indices})
-    weights = {name: size for name, size in model.sizes(1, 1).items() if name in of_weights}
+    one = model.sizes(1, 1)
+    if isinstance(model, Custom):  # but for samples and positions
+        of_weights = tuple(index for index, n in model.sizes(2, 2).items() if n == one.get(index))
+    weights = {name: size for name, size in one.items() if name in of_weights}
     require_even(found, sizes, weights, uneven=may_be_uneven(profile), names=named(model))
     if found.product.pipe:
         require_layers(found, model, sizes[found.product.pipe])

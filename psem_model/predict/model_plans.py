@@ -98,6 +98,10 @@ def plan(found: Expression, asked: Asked) -> Plan:
         profile=asked.realises,
     )
     require_cut_there(found, model)
+    if planned.again == FROM_SLICES and isinstance(model, Custom) and not model.has(POSITIONS):
+        raise BadInput(
+            f"--recompute: given sliced; expected a model with values of {POSITIONS}, or all"
+        )
     with require_derived(found.text, planned.profile, given):
         step = planned.step
         if isinstance(model, Custom):
@@ -121,7 +125,7 @@ def _planned(
 ) -> Plan:
     """A model whose samples are given, with no more places and chunks than can be."""
     samples, tokens, policy = asked.samples(), asked.tokens(), asked.bytes
-    unit = asked.unit_of(sum(parameters(model).values()))
+    unit = asked.unit_of(sum(parameters(model, tokens).values()))
     more |= {"unit": unit, "stored": stored_type(asked.shape)}
     planned = Plan(model, product, sizes, samples, tokens, pipe, policy, **more)
     require_places(planned)
@@ -198,7 +202,7 @@ def of_step(
             raise BadInput(
                 f"{quoted(path)}: given a model that {'has' if wrong in one else 'lacks'} {wrong}; "
                 "expected the parts and weights of the shape (see --vocabulary); nearest: psem derive "
-                "again, with the --block or --experts of the model"
+                "again, with the --model, or the --block or --experts of the model"
             )
     written = typed(step)
     kind, stages = Order.ONE_F_ONE_B, sizes[step.stages] if step.stages else 1

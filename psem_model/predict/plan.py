@@ -163,7 +163,7 @@ class Plan:
     @cached_property
     def parameters(self) -> dict[str, Number]:
         """Elements of each weight of the whole model."""
-        return parameters(self.model)
+        return parameters(self.model, self.sequence)
 
     @cached_property
     def psi(self) -> Number:

@@ -19,6 +19,7 @@ from spec.derivation.steps import step_of
 from spec.devices.layouts import LayoutError
 from spec.devices.mesh import group_size
 from spec.language.steps import Step
+from spec.models.custom import Custom
 from spec.models.opaque import Opaque
 from spec.models.profiles import TEXTBOOK, realised_parts
 from spec.models.states import State
@@ -290,4 +291,5 @@ def _parameters(asked: Asked) -> tuple[int, int | None]:
         return words.parameters("--psi", asked.psi), None
     asked.refuse(STEP, "without --sequence", "both, for the activations")
     model = model_of(asked.shape)
-    return sum(parameters(model).values()), largest_part(model)
+    tokens = asked.tokens() if isinstance(model, Custom) and model.weighs_positions else 1
+    return sum(parameters(model, tokens).values()), largest_part(model, tokens)

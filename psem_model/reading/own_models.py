@@ -43,13 +43,13 @@ class _Model:
         if "parts" not in content:
             raise file.missing((), "parts", 'parts = ["embedding", "layer", "head"]: tables, in order')
         names = [file.typed(("parts",), n, str) for n in file.typed(("parts",), content["parts"], list)]
+        if not names:
+            raise file.wrong(("parts",), "none", "one part or more")
         for name in names:
             if name in (*TOP, PIPELINE):
                 raise file.wrong(("parts",), shown(name), "another name for a part, such as layer")
         file.table((), content, (*TOP, *names))
         parts = tuple(map(self.part, file.once(("parts",), names, "part")))
-        if not parts:
-            raise file.wrong(("parts",), "none", "one part or more")
         layers = self.layers(parts)
         self.require_chain(parts)
         self.require_own_weights(parts)
@@ -71,7 +71,10 @@ class _Model:
 
     def require_chain(self, parts: tuple[Part, ...]) -> None:
         """Raise BadInput unless each part takes what the part before it gives; and a layer, its own."""
-        first, *_ = parts
+        first, *_, last = (*parts, parts[-1])
+        if not last.gives.indices:
+            expected = "a value with an index: the loss of each sample"
+            raise self.file.wrong((last.name, "gives"), str(last.gives), expected)
         if first.takes or is_layer(first.name):
             expected = "a first part that takes nothing, and is no layer: it begins with constants"
             raise self.file.wrong(("parts",), shown(first.name), expected)
@@ -82,6 +85,12 @@ class _Model:
             if part.takes.indices != before.gives.indices:
                 expected = f"the indices of what {before.name} gives, {before.gives}"
                 raise self.file.wrong((part.name, "takes"), str(part.takes), expected)
+            if part.takes.width != before.gives.width:
+                expected = f"{before.gives.width} bytes an element, as of {before.gives}"
+                raise self.file.wrong((part.name, "takes"), f"{part.takes.width}", expected)
+            if is_layer(part.name) and part.takes.width != part.gives.width:
+                expected = f"{part.takes.width} bytes an element, as of {part.takes}"
+                raise self.file.wrong((part.name, "gives"), f"{part.gives.width}", expected)
             if is_layer(part.name) and part.takes.indices != part.gives.indices:
                 expected = f"the indices of what the layer takes, {part.takes}"
                 raise self.file.wrong((part.name, "gives"), str(part.gives), expected)

@@ -36,7 +36,12 @@ LAYOUTS = {name: layouts for known in (COLLECTIVE, IN_TURNS) for layouts, name i
 LAYOUTS[MERGE] = Layout.PARTIAL, Layout.REPLICATED
 UNCUT = {Layout.PARTIAL: PARTIAL, Layout.REPLICATED: WHOLE}
 DOES = {does.value: does for does in Does}
-NAME = re.compile(r"([A-Za-z][\w .+-]*?)\s*\[([A-Za-z ]*)\]")
+USED_BY = {  # keys of some operations alone
+    "by": (Does.APPLY, Does.NORMALISE),
+    "over": (Does.NORMALISE,),
+    "names": (Does.RENAME,),
+}
+NAME = re.compile(r"([A-Za-z][\w .+-]*?)\s*\[([\w ]*)\]")
 NUMBER = re.compile(r" [0-9]+$")  # of constants of one name, with other indices
 CUT = re.compile(r"(.*?)\s*\(([^()]*)\)")  # a constant's name, and along what it is cut
 A_VALUE = 'a name and its indices, such as "query[b s g r d]"'
@@ -61,6 +66,7 @@ class PartReader:
         table = self.table(FORWARD)
         takes, _, lines = self.to_forward(table)
         operations = tuple(line for line in lines if isinstance(line, Operation))
+        self.require_widths()
         return Part(self.name, operations, takes, self.given_on(table, lines))
 
     def program(self) -> Program:
@@ -75,6 +81,7 @@ class PartReader:
         seed = _named(cotangent, gives.indices, Role.ACTIVATION, width)
         self.backward[cotangent] = seed
         back = self.lines(table, "backward", self.backward)
+        self.require_widths()
         returns = self.one(table, "returns", self.backward) if takes else None
         gradients = self.gradients(table, weights)
         operations = tuple(
@@ -99,6 +106,15 @@ class PartReader:
         for name, width in self.file.table((self.name, "bytes"), table.get("bytes", {}), None).items():
             self.widths[name] = self.file.typed((self.name, "bytes", name), width, int)
         return table
+
+    def require_widths(self) -> None:
+        """Raise BadInput for bytes of what is no value, or a weight, whose are those of its states."""
+        known = {n: v for n, v in (self.forward | self.backward).items() if v.role is not Role.WEIGHT}
+        for name, width in self.widths.items():
+            path = (self.name, "bytes", name)
+            self.file.choose(path, name, known)
+            if width < 0:
+                raise self.file.wrong(path, shown(width), "0, inside a kernel, or more")
 
     def to_forward(
         self, table: Mapping[str, Any]
@@ -322,6 +338,9 @@ class PartReader:
         if len(reads) != count and (len(reads) != count + 1 or table.get("by") != "softmax"):
             expected = f"{count} value{'s' * (count > 1)}, for {does.value}{' backward' * backward}"
             raise self.file.wrong((*path, "source"), shown([v.name for v in reads]), expected)
+        for key, ops in USED_BY.items():
+            if key in table and does not in ops:
+                raise self.file.wrong((*path, key), shown(table[key]), f"no {key}, for {does.value}")
         function = over = ""
         if does in (Does.APPLY, Does.NORMALISE):
             function = self.text((*path, "by"), table, "the function's name")

@@ -55,6 +55,9 @@ class _Steps:
 
     def step(self) -> Step:
         file, content = self.file, self.file.content
+        if "axes" not in content:
+            expected = "a step, as psem derive STRATEGY --model FILE prints one of a model"
+            raise file.missing((), "axes", f"{expected}; or psem check STRATEGY --model FILE")
         names = file.typed(("parts",), content["parts"], list)
         for name in names:
             if name in TOP or type(name) is not str:
@@ -116,14 +119,18 @@ class _Steps:
 
     def require_indices(self, cuts: Iterable[Axis], programs: Iterable[Program]) -> None:
         """Raise BadInput for an index in [cuts] that no value has; weights of other models' may be."""
-        there = sorted({i for program in programs for value in program.lies for i in value.indices})
+        lines = [line for program in programs for line in program.lines]
+        there = sorted(
+            {i for line in lines for value in (*line.reads, line.makes) for i in value.indices}
+        )
+        known = [*there, *sorted({*INDICES} - {*there})]
         for axis in cuts:
             path = ("cuts", axis.name)
             for index in axis.weights:
-                self.file.choose((*path, "weights"), index, [*there, *sorted({*INDICES} - {*there})])
+                self.file.choose((*path, "weights"), index, known)
             for key, index in (("stream", axis.stream), ("ring", axis.ring)):
                 if index:
-                    self.file.choose((*path, key), index, there)
+                    self.file.choose((*path, key), index, known)
 
     def orders(self, programs: Iterable[Program]) -> dict[str, tuple[str, ...]]:
         """Of each index the axes that may cut it, the outer one first: as in axes, if not said."""

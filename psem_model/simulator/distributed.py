@@ -25,7 +25,7 @@ from psem_model.simulator.placeholders import Placeholders
 from psem_model.simulator.rests import PADDED, Rests
 from psem_model.simulator.run import Trial
 from psem_model.simulator.single_model import SingleModel
-from psem_model.simulator.slices import Grid, Slices, cut
+from psem_model.simulator.slices import Grid, Slices, cut, in_order
 from psem_model.simulator.stages import NOT_KEPT, Kept, Stage
 from psem_model.simulator.tables import OUTSIDE, Key, Tables, TransformerTables
 from psem_model.simulator.transformer import SingleTransformer
@@ -100,6 +100,7 @@ class DistributedModel(Trial):
         self.route = _route(pipe)
         grid = Grid(programs, mesh, model.sizes(micro_batch, sequence), orders)
         self.grid, self.inner = grid, grid.cluster.devices
+        self.gives = programs[-1].part.gives.indices
         of = int(pipe.micro_batches), policy.k > 0
         self.single = _single(model, grid, numbers, (micro_batch, sequence), seed, *of)
         self.tables = self.single.tables
@@ -246,10 +247,10 @@ class DistributedModel(Trial):
             yield from placed.beside(self.single.weights, self.single.moments, self.steps - 1)
         losses, last = self.single.losses, len(self.stages) - 1
         for m, loss in self.stages[-1].losses.items():
-            single = cut(losses[m], loss.indices, loss.where).array
+            has, single = in_order(loss, self.gives), cut(losses[m], self.gives, loss.where).array
             largest = max(np.abs(table).max() for table in losses)
 
             def place(index: tuple[int, ...]) -> Place:
                 return Place(self.grid.cluster.coordinate(index[0]), None, None, None, last)
 
-            yield Copies(self.steps - 1, f"loss of micro-batch {m}", loss.array, single, place, largest)
+            yield Copies(self.steps - 1, f"loss of micro-batch {m}", has, single, place, largest)

@@ -73,10 +73,16 @@ class Functions(Arithmetic):
 
     def apply(self, name: str, x: Array) -> Array:
         """A function of each element."""
-        return self.reduce(self.elementwise[name][0](x))
+        return self.reduce(self._of(name)[0](x))
 
     def apply_backward(self, name: str, cotangent: Array, x: Array) -> Array:
-        return self.mul(cotangent, self.reduce(self.elementwise[name][1](x)))
+        return self.mul(cotangent, self.reduce(self._of(name)[1](x)))
+
+    def _of(self, name: str) -> tuple[Elementwise, Elementwise]:
+        """A function of each element, and its derivative. Raises ValueError for an unknown one."""
+        if name not in self.elementwise:
+            raise ValueError(f"apply by {name}: expected one of {', '.join(self.elementwise)}")
+        return self.elementwise[name]
 
     def normalise(self, name: str, x: Array, axis: int, total: Array | None = None) -> Array:
         """softmax, its log-sum-exp, or a norm along an axis; norms without scale and offset."""

@@ -104,7 +104,11 @@ class Halves:
             if everyones or kept or not numbers <= ({Buffer.NORM} if op in schedule.finish else set()):
                 raise ValueError(f"{op}: expected operations on weights and their gradients")
         kinds = [op.kind for _, op in ops]
+        if {*kinds} & {Kind.FORWARD, Kind.BACKWARD} != {Kind.FORWARD, Kind.BACKWARD}:
+            raise ValueError("the states' schedule has no forward, or no backward")
         f, b = kinds.index(Kind.FORWARD), kinds.index(Kind.BACKWARD)
+        if b < f:
+            raise ValueError("the states' schedule has backward before forward")
         between = next(i for i, (_, op) in enumerate(ops) if i > f and op.phase is Phase.BACKWARD)
         self.reads = {FORWARD: ops[f][1].source, BACKWARD: ops[b][1].source}
         self.before = {FORWARD: ops[:f], BACKWARD: ops[between:b]}

@@ -80,11 +80,14 @@ class Tables:
         return self.numbers.of(rng.integers(1, PRIME, size=shape))
 
     def weight(self, name: str, indices: Sequence[str], layer: int) -> Array:
-        """What a weight is before the first step."""
-        return self.random(self.rng(name, layer), self.shape(indices))
+        """What a weight is before the first step: in floating point small, as products grow."""
+        found = self.random(self.rng(name, layer), self.shape(indices))
+        return found / np.sqrt(found.size) if isinstance(self.numbers, Floating) else found
 
     def constant(self, name: str, indices: tuple[str, ...], layer: int, moment: Moment) -> Array:
-        """A constant, whole: others in each micro-batch."""
+        """A constant, whole: ones, if that is its name, or others in each micro-batch."""
+        if name == "ones":
+            return self.numbers.count(np.ones(self.shape(indices), np.int64))
         rng = self.rng(name, layer, moment.step, moment.micro_batch)
         return self.random(rng, self.shape(indices))
 
@@ -110,6 +113,10 @@ class TransformerTables(Tables):
         everything = (np.arange(micro_batch), np.arange(sequence))
         self.cells = [everything] if cells is None else cells
         self._last: tuple[int, Moment, Slots] | None = None
+
+    def weight(self, name: str, indices: Sequence[str], layer: int) -> Array:
+        """What a weight is before the first step."""
+        return self.random(self.rng(name, layer), self.shape(indices))
 
     def words(self, moment: Moment) -> Array:
         """Word numbers (samples, positions + 1): each position's word is the next of that before it."""

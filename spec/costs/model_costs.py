@@ -130,9 +130,9 @@ def weights(program: Program, indices: Indices, mesh: Mesh) -> dict[Value, Numbe
     }
 
 
-def largest_part(model: Model) -> Number:
+def largest_part(model: Model, sequence: Number = 1) -> Number:
     """Elements of the weights of the part that has most: of a layer, the embedding or the head."""
-    indices = model.sizes(1, 1)
+    indices = model.sizes(1, sequence)
     return max(sum(elements(w, {}, indices, {}) for w in part.weights) for part in parts(model))
 
 
@@ -157,9 +157,12 @@ def further(model: Transformer) -> Number:
     return model.further * (weights_of_layer + 2 * model.hidden**2 + 3 * model.hidden)
 
 
-def parameters(model: Model) -> dict[str, Number]:
-    """Elements of each weight of a whole model: of all layers together, of tied words once."""
-    indices = model.sizes(1, 1)
+def parameters(model: Model, sequence: Number = 1) -> dict[str, Number]:
+    """Elements of each weight of a whole model: of all layers together, of tied words once.
+
+    `sequence`: positions of a sample, of which only a model of one's own may have weights.
+    """
+    indices = model.sizes(1, sequence)
     counted: set[Value] = set()
     found: dict[str, Number] = {}
     layers = model.layers_of(0, model.layers)

@@ -241,7 +241,7 @@ class _Work:
             if line.makes not in self.contributed:
                 continue
             source = line.value if isinstance(line, Move) else line.makes
-            in_terms = source.role is Role.WEIGHT  # its gradient is summed after all micro-steps
+            in_terms = source.plain_name in self.part.of_weights  # summed after all micro-steps
             cotangent = self.settled(line.makes, self.dual(source), in_terms)
             if isinstance(line, Move):
                 self.contribute(source, cotangent)
@@ -361,8 +361,7 @@ class _Work:
                 continue
             makes = cotangent_of(value, f" of {line.makes.name}")
             if line.function == LOG_TOTAL:
-                reads = (cotangent, self.restored(self.shares_of(value)))
-                backward = Operation(Does.CONTRACT, reads, makes)
+                backward = Operation(Does.CONTRACT, (cotangent, self.shares_of(line)), makes)
             elif line.does is Does.CONTRACT:
                 other = self.restored(line.reads[1 - place])
                 reads = (cotangent, other) if place == 0 else (other, cotangent)
@@ -378,10 +377,15 @@ class _Work:
                 backward = replace(line, reads=there, makes=makes, backward=True)
             self.contribute(value, self.emit(backward))
 
-    def shares_of(self, scores: Value) -> Value:
+    def shares_of(self, total: Operation) -> Value:
         """The softmax of scores: the derivative of their log-sum-exp."""
-        lines = (line for line in self.forward if isinstance(line, Operation))
-        return next(op.makes for op in lines if (op.function, op.reads[0]) == ("softmax", scores))
+        (scores,), lines = total.reads, (op for op in self.forward if isinstance(op, Operation))
+        known = [op.makes for op in lines if (op.function, op.reads[0]) == ("softmax", scores)]
+        if known:
+            return self.restored(known[0])
+        makes = replace(scores, name=f"shares of {scores.name}", role=Role.ACTIVATION, form_of="")
+        softmax = Operation(Does.NORMALISE, (self.restored(scores),), makes, "softmax", total.over)
+        return makes if makes in self.lies else self.emit(softmax)
 
     def open_in(self, value: Value) -> set[str]:
         """The scores of which each turn's keys alone make the softmax that a value is linear in."""

@@ -30,6 +30,12 @@ class Custom:
         """Whether a value has an index."""
         return any(index in part.indices for part in self.parts)
 
+    @property
+    def weighs_positions(self) -> bool:
+        """Whether there is a weight with positions, so that parameters are as many as a sample has."""
+        one, two = (self.sizes(1, positions) for positions in (1, 2))
+        return any(one[i] != two[i] for part in self.parts for w in part.weights for i in w.indices)
+
     def sizes(self, micro_batch: Number, sequence: Number) -> dict[str, Number]:
         """How many values each index has."""
         found: dict[str, Number] = {"b": micro_batch, "s": sequence}

@@ -164,6 +164,17 @@ class Part:
         return tuple(dict.fromkeys(v for v in read if v.role is Role.WEIGHT))
 
     @cached_property
+    def of_weights(self) -> frozenset[str]:
+        """The names of weights, and of what is made of them alone, or with constants of no samples."""
+        found = {weight.name for weight in self.weights}
+        for op in self.operations:
+            alike = (v.role is Role.CONSTANT and "b" not in v.indices for v in op.reads)
+            of = [value.name in found for value in op.reads]
+            if any(of) and all(one or other for one, other in zip(of, alike, strict=True)):
+                found.add(op.makes.name)
+        return frozenset(found)
+
+    @cached_property
     def indices(self) -> tuple[str, ...]:
         """Those that some value has."""
         values = (value for op in self.operations for value in (*op.reads, op.makes))

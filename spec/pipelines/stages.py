@@ -81,7 +81,7 @@ def pieces(model: Model, pipe: Pipeline) -> tuple[Piece, ...]:
             if all(is_listed(virtual, number, pipe.layers) if pipe.layers else evenly):
                 (name,) = model.layers_of(number, number + 1)
                 found.append(Piece(by_name[name], number, *place_of(pipe, virtual)))
-    around, before = ends(model, pipe), len(_before(parts(model)))
+    around, before = ends(model, pipe), len(before_layers(model))
     return (*around[:before], *found, *around[before:])
 
 
@@ -91,15 +91,15 @@ def ends(model: Model, pipe: Pipeline) -> tuple[Piece, ...]:
     Of all weights, only theirs may have two uses.
     """
     every, last = parts(model), pipe.virtual_stages - 1
-    before = _before(every)
+    before = before_layers(model)
     after = [part for part in every[len(before) :] if not is_layer(part.name)]
     places = [*((part, 0) for part in before), *((part, last) for part in after)]
     return tuple(Piece(part, NO_LAYER, *place_of(pipe, virtual)) for part, virtual in places)
 
 
-def _before(every: tuple[Part, ...]) -> tuple[Part, ...]:
+def before_layers(model: Model) -> tuple[Part, ...]:
     """Those of a model's parts that come before its layers."""
-    return tuple(takewhile(lambda part: not is_layer(part.name), every))
+    return tuple(takewhile(lambda part: not is_layer(part.name), parts(model)))
 
 
 def is_listed(virtual: int, number: int, listed: Listed) -> tuple[bool, bool]:

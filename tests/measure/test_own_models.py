@@ -88,5 +88,43 @@ def test_a_step_of_a_file_is_predicted_as_the_strategy_that_it_is_derived_from(p
         assert derived["communication"][key] == written["communication"][key]
 
 
+def test_a_step_whose_part_moves_what_it_takes_is_simulated(psem, tmp_path):
+    model, file = EXAMPLES / "models" / "mixer.toml", tmp_path / "step.toml"
+    text = model.read_text()
+    moved = tmp_path / "model.toml"
+    moved.write_text(text.replace('source = "unit", names', 'source = "layer_in", names'))
+    file.write_text(psem("derive", "fsdp * cp", "--model", moved)[1])
+    assert psem("check", file)[0] == 0
+    run = ("--model", moved, "--devices", "2x2", "--sequence", "4")
+    assert psem("simulate", file, *run)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda lines: [line for line in lines if 'op = "forward"' not in line], "no forward"),
+        (
+            lambda lines: [
+                line.replace('"gelu", source = ["d', '"softmax", source = ["d') for line in lines
+            ],
+            "apply by softmax",
+        ),
+    ],
+)
+def test_a_rejected_step_that_cannot_run_is_told_in_a_line(change, said, psem, tmp_path):
+    model, file = EXAMPLES / "models" / "mlp.toml", tmp_path / "step.toml"
+    text = psem("derive", "zero1", "--model", model)[1]
+    file.write_text("\n".join(change(text.splitlines())))
+    code, _, error = psem("simulate", file, "--model", model, "--devices", "2")
+    assert code == 2
+    assert said in error
+    assert error.count("\n") == 1
+
+
+def test_own_models_train_in_floating_point(psem):
+    run = ("--model", EXAMPLES / "models" / "mixer.toml", "--sequence", "4", "--arithmetic", "float64")
+    assert psem("simulate", "zero1(2) * tp(2)", *run, "--steps", "3")[0] == 0
+
+
 def test_all_plans_of_the_random_models_are_of_several_axes():
     assert {*MAY_BE_REFUSED} < {*PLANS}

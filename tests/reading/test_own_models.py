@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from psem_model.reading.own_models import read
@@ -74,6 +76,12 @@ def line_of(text, part):
         ),
         (MLP, '"layer", "last"]', '"layer"]', "[last]", "one of the keys"),
         (MLP, 'takes = "layer_in[b h]"', "", 'source = "layer_in"', "given or made before"),
+        (MLP, '"first", "layer", "last"', "", "parts = []", "one part or more"),
+        (MLP, 'into = "loss[b]"', 'into = "loss[b]", over = "o"', "loss[b]", "no over, for contract"),
+        (MLP, 'gives = "loss"', 'gives = "loss"\n[last.bytes]\nlogs = 4', "logs = 4", "one of"),
+        (MLP, 'gives = "loss"', 'gives = "loss"\n[last.bytes]\nguess = -4', "guess = -4", "or more"),
+        (MLP, 'gives = "loss"', 'gives = "loss"\n[last.bytes]\nlast_in = 4', "last_in[b h]", "2 bytes"),
+        (MLP, '"ones"], into = "loss[b]"', '"squares"], into = "loss[]"', 'gives = "loss"', "an index"),
         (MLP, "layer_out[b h]", "layer_out[h b]", 'gives = "layer_out"', "what the layer takes"),
         (MLP, "last_in[b h]", "last_in[h b]", 'takes = "last_in[h b]"', "layer_out[b h]"),
         (MLP, "last_weight", "up_weight", "up_weight[h o]", "a name of its own: layer has up_weight"),
@@ -112,6 +120,8 @@ def test_several_layers_are_refused(refused):
         (("predict", "cp(2)", "--sequence", "1"), "a model with values of s"),
         (("predict", "ep(2)", "--sequence", "1"), "a model with"),
         (("predict", "tp(3)", "--sequence", "1"), "a divisor of 256, the values of f"),
+        (("predict", "tp+sp(2)"), "a model with values of s"),
+        (("predict", "tp(2)", "--recompute", "sliced"), "a model with values of s"),
         (("predict", "tp(2)", "--sequence", "4"), "expected 1, as no value has the index s"),
         (("predict", "tp(2)", "--sequence", "1", "--profile", "fsdp2"), "expected textbook"),
         (("predict", "tp(2)", "--sequence", "1", "--layers", "3"), "expected one of the two"),
@@ -130,6 +140,32 @@ def test_what_does_not_fit_such_a_model_is_told(command, said, psem):
     assert out == ""
     assert said in error
     assert error.count("\n") == 1
+
+
+def test_weights_with_positions_are_as_many_as_a_sample_has(psem):
+    model = ("--model", EXAMPLES / "models" / "mixer.toml")
+    found = json.loads(psem("predict", "zero1(4)", *model, "--sequence", "196", "--json")[1])
+    of_layer = 2 * (196 * 32 + 64 * 256)
+    assert found["inputs"]["psi"] == 192 * 64 + 6 * of_layer + 64 * 10
+    code, _, error = psem("predict", "zero1", "--devices", "4", *model)
+    assert code == 2
+    assert "--sequence: missing" in error
+    assert psem("check", "cp(2)", *model)[0] == 0
+
+
+def test_the_file_of_a_model_is_no_step(psem):
+    code, _, error = psem("check", EXAMPLES / "models" / "mlp.toml")
+    assert code == 2
+    assert "psem check STRATEGY --model FILE" in error
+
+
+def test_a_model_without_layers_is_checked_and_predicted(psem, tmp_path):
+    path = tmp_path / "model.toml"
+    path.write_text(MLP.replace('"layer", ', "").replace("layers = 8\n", "").partition("[layer]")[0]
+                    .replace("f = 256\n", "") + "[last]" + MLP.partition("[last]")[2])  # fmt: skip
+    assert psem("check", "zero1", "--model", path)[0] == 0
+    assert psem("simulate", "zero1(2)", "--model", path)[0] == 0
+    assert psem("predict", "pp(2)", "--model", path)[0] == 2
 
 
 def test_a_function_that_no_arithmetic_has_is_checked_and_predicted_and_not_simulated(psem, tmp_path):

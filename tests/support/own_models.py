@@ -9,7 +9,7 @@ from psem_model.reading.products import parse
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING
 from spec.models.custom import Custom
 from spec.models.parts import parts
-from spec.models.values import Builder, Role, Value
+from spec.models.values import LOG_TOTAL, Builder, Role, Value
 from spec.pipelines.pipeline import Order, Pipeline
 
 CUT = {"f": 4, "t": 2, "g": 2}  # by tensor parallelism
@@ -101,6 +101,24 @@ class Drawn:
         context = self.contract(shares, value, ("b", "s", "g", "d"))
         self.given(self.contract(context, weight(self.named("out"), "g", "d", "h")))
 
+    def of_weights(self):
+        """A weight that is made of others: a product of two, a function, or a constant's multiple."""
+        shape, name = ("h", "f"), self.named
+        match self.draw(st.sampled_from(["product", "function", "multiple", "norm"])):
+            case "product":
+                found = self.contract(
+                    weight(name("low"), "h", "k"), weight(name("rank"), "k", "f"), shape
+                )
+            case "function":
+                found = self.applied(weight(name("raw"), *shape))
+            case "norm":
+                raw = weight(name("raw"), *shape)
+                found = self.part.normalise("rms_norm", "h", raw, self.value("unit", shape))
+            case _:
+                found = self.contract(weight(name("raw"), *shape), constant(name("kernel"), "h"), shape)
+        inside = self.contract(self.now, found, ("b", "s", "f"))
+        self.given(self.contract(self.applied(inside), weight(name("down"), "f", "h")))
+
     def given(self, found):
         """Beside what was there, or in its place."""
         if self.draw(st.booleans()):
@@ -109,7 +127,7 @@ class Drawn:
 
     def through(self, most):
         does = [self.norm, self.scale, self.bias, self.mask, self.product]
-        does += [self.mlp, self.mixing, self.attention]
+        does += [self.mlp, self.mixing, self.attention, self.of_weights]
         for _ in range(self.draw(st.integers(1, most))):
             self.draw(st.sampled_from(does))()
 
@@ -120,9 +138,24 @@ class Drawn:
 
 
 @st.composite
+def losses(draw, end):
+    """Of each token, or of each sample: a product, or a sum with its indices in any order."""
+    if draw(st.booleans()):
+        return end.contract(end.now, weight("last", "s", "h"), ("b",))
+    of_token = ("b", "s")
+    if draw(st.booleans()):
+        total = end.value("total", of_token)
+        one = end.part.normalise(LOG_TOTAL, "h", end.now, total)
+    else:
+        one = end.contract(end.now, weight("last", "h"), of_token)
+    other = end.contract(end.now, weight("other", "h"), of_token)
+    return end.part.add(one, other, end.value("loss", of_token))
+
+
+@st.composite
 def own_models(draw):
     """A part that begins, a layer, and a part that ends in a loss."""
-    begin = Drawn(draw, "begin")
+    begin = Drawn(draw, draw(st.sampled_from(["begin", "embedding"])))
     begin.now = begin.contract(constant("inputs", "b", "s", "n"), weight("first", "n", "h"))
     begin.through(2)
     found = [begin.done()]
@@ -130,11 +163,9 @@ def own_models(draw):
     layer.through(3)
     layer.scale()
     found.append(layer.done())
-    end = Drawn(draw, "end", Value("end_in", begin.whole, Role.STREAM))
+    end = Drawn(draw, draw(st.sampled_from(["end", "head"])), Value("end_in", begin.whole, Role.STREAM))
     end.through(2)
-    over = draw(st.sampled_from([("b",), ("b", "s")]))
-    last = weight("last", *(["h"] if over == ("b", "s") else ["s", "h"]))
-    found.append(end.part.part(end.part.contract(end.now, last, Value("loss", over))))
+    found.append(end.part.part(draw(losses(end))))
     sizes = {**CUT, "n": 3, "h": draw(st.integers(1, 4)), "k": draw(st.integers(1, 3)), "d": 2}
     there = {index for part in found for index in part.indices}
     lengths = [(index, size) for index, size in sizes.items() if index in there]
@@ -153,7 +184,8 @@ def own_plans(draw, models=None):
     model = draw(own_models() if models is None else models)
     found = parse(draw(st.sampled_from(PLANS)))
     stages = found.sizes[found.product.pipe] if found.product.pipe else 1
-    pipe = Pipeline(Order.ONE_F_ONE_B, stages, draw(st.integers(1, 2)))
+    kind = draw(st.sampled_from([Order.ONE_F_ONE_B, Order.GPIPE, Order.ZB_H1])) if stages > 1 else None
+    pipe = Pipeline(kind or Order.ONE_F_ONE_B, stages, draw(st.integers(2, 4)) if kind else 2)
     again = draw(st.sampled_from([NOTHING, EVERYTHING, FROM_SLICES]))
     return Plan(
         model,
