@@ -9,27 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from proofs.checking.comparisons import Comparisons
+from proofs.checking.computed_alike import AlikeLines
+from proofs.checking.every_micro_step import EveryMicroStep
 from proofs.checking.levels import NUMBERS
 from proofs.checking.representation import Represented
-from proofs.checking.symbols import (
-    CONTRIBUTION,
-    INT,
-    MOMENT,
-    NORM,
-    PLACES,
-    TOKENS,
-    WEIGHT,
-    WRONG,
-    WRONG_MOMENT,
-    ZERO,
-)
+from proofs.checking.symbols import INT, WRONG, WRONG_MOMENT, ZERO
 from proofs.trusted.kernel import Bool, Theorem
 from proofs.trusted.parts import substitute
 from proofs.trusted.terms import And, If, Implies, IntVal, Not, Or
 
 
-class StepsAlike(Comparisons):
+class StepsAlike(EveryMicroStep):
     """Runs whose steps are alike from step `settled` on, and leave what that one does.
 
     begins(u): the first line of step u. h: a line's place in its step, of `length` lines. A step is
@@ -39,11 +29,8 @@ class StepsAlike(Comparisons):
     def __init__(self, l: Represented) -> None:
         super().__init__(l)
         k = self.k
-        self.h, self.steps_ago, self.lines_ago = k.integers("h steps lines")
-        self.length, self.settled, self.closes = (
-            k.fixed(name, INT) for name in ("length", "settled", "closes")
-        )
-        self.begins = k.function("begins", INT, INT)
+        self.steps_ago, self.lines_ago = k.integers("steps lines")
+        self.closes = k.fixed("closes", INT)
         # the line at h of step u, and of the one that the checker runs last
         self.line_at, self.run_at = self.begins(l.u) + self.h, self.begins(self.settled) + self.h
         self.since = l.u - self.settled, self.begins(l.u) - self.begins(self.settled)
@@ -110,13 +97,7 @@ class StepsAlike(Comparisons):
             *(of(here) == of(there) for of in of_line),
             *(l.step(here) == l.u, l.step(there) == self.settled),
         ]
-        right = [
-            l.right(here) == l.right(there),
-            l.met(f, p, here) == l.met(f, p, there),
-            l.spoils(f, here) == l.spoils(f, there),
-            l.lost(f, p, here) == l.lost(f, p, there),
-            l.mesh.added(here, p, l.mesh.axes) == l.mesh.added(there, p, l.mesh.axes),
-        ]
+        right = self.right_alike(here, there)
         given, at = And(*self.in_step), [l.u, self.h]
         return (
             k.suppose("steps_have_the_same_lines", at, Implies(given, And(*lines))),
@@ -147,7 +128,7 @@ class StepsAlike(Comparisons):
         name = l.names.at(w=l.what(s), u=l.time(s) - self.back, m=l.which(s))
         return [self.earlier_is.at(**of), self.had_is.at(**of), name.at(**of)]
 
-    def later(self, found: Callable[[Any], Any], steps: Any, lines: Any) -> Any:
+    def so_before(self, found: Callable[[Any], Any], steps: Any, lines: Any) -> Any:
         """What is found of the value of some steps before; of a value that has none, nothing."""
         s = self.l.s
         of = s, steps, lines
@@ -155,13 +136,8 @@ class StepsAlike(Comparisons):
 
     def as_before(self, form: Callable[[Any, Any], Any]) -> Bool:
         """What is made of forms at the line at h of step u is what was, that many steps later."""
-        found = self.later(lambda s: form(self.run_at, s), *self.since)
+        found = self.so_before(lambda s: form(self.run_at, s), *self.since)
         return form(self.line_at, self.l.s) == found
-
-    def form(self, t: Any, s: Any) -> Any:
-        """The coefficient of a word in a place before a line."""
-        l = self.l
-        return l.coefficient(l.known, l.b, s, l.word, l.f, t)
 
     def _repeats(self) -> Theorem:
         """The checker's last step leaves the forms that it found, one step later.
@@ -170,7 +146,7 @@ class StepsAlike(Comparisons):
         """
         l, begin = self.l, self.begins(self.settled)
         end = begin + self.length
-        found = self.later(lambda s: self.form(begin, s), IntVal(1), self.length)
+        found = self.so_before(lambda s: self.form(begin, s), IntVal(1), self.length)
         return self.k.suppose(
             "the_step_leaves_the_forms_that_it_found_one_step_later",
             [l.known, l.b, l.s, l.word, l.f],
@@ -302,61 +278,12 @@ class StepsAlike(Comparisons):
         return facts
 
     def _spread(self) -> Theorem:
-        """What is computed is so: what devices have by their places, and the form of that."""
-        l, k, u, s, level = self.l, self.k, self.l.u, self.l.s, self.l.level
-        here, there, zero = self.line_at, self.run_at, IntVal(0)
-
-        def form(t: Any, s: Any) -> Any:
-            return l.placed(l.known, t, l.b, s, l.f, l.p)
-
-        def spread(t: Any, s: Any) -> Any:
-            return l.spread(l.known, t, l.b, s, l.word, l.f, l.p, level)
-
-        earlier = self.earlier(s, *self.since)
-        then = (u, here), (self.settled, there)
+        """What lines compute is so."""
+        l = self.l
         lines = [self.same_lines, self.same_right, self.come_later, self.follow.at(u=self.settled)]
-        lines.append(l.placed_is.at(t=here))
-        names = [
-            *(self.there_is_one, l.numbered.at(t=here), l.name_is_its_own),
-            *self.name_is(*self.since),
-            *(l.names.at(w=w, u=v, m=l.micro(here)) for w in (CONTRIBUTION, TOKENS) for v, _ in then),
-            *(l.names.at(w=w, u=v + 1, m=zero) for w in (WEIGHT, MOMENT) for v, _ in then),
-            *(l.names.at(w=NORM, u=v, m=zero) for v, _ in then),
-            *(l.names.at(w=w, u=t, m=zero) for w in (WRONG, WRONG_MOMENT) for _, t in then),
-        ]
-        by_place = [
-            k.prove(
-                f"what_is_{name}_of_what_lines_compute_is_so",
-                self.as_before(form),
-                [*self.in_step, known],
-                [*lines, l.placed_is.at(t=there, s=x), *more],
-            )
-            for name, known, x, more in (
-                ("known", l.known, earlier, names),
-                ("not_known", Not(l.known), s, []),
-            )
-        ]
-        a = l.mesh.axes - 1 - level
-        there_are = [IntVal(place) for place in PLACES.values()]
-        alone = [l.alone(place, l.word[a], l.f[a]) for place in there_are]
-        return k.induct(
-            "forms_of_what_lines_compute_are_so",
-            level,
-            self.as_before(spread),
-            self.in_step,
-            base=[
-                *by_place,
-                l.spread_none.at(t=here),
-                *(l.spread_none.at(t=there, s=x) for x in (s, earlier)),
-            ],
-            step=[
-                l.spread_next.at(t=here),
-                *(l.spread_next.at(t=there, s=x) for x in (s, earlier)),
-                l.chosen_is.at(
-                    **dict(zip(map(str, l.three[0]), alone, strict=True)),
-                    **dict.fromkeys(map(str, l.three[1]), ZERO),
-                ),
-                *(l.none.at(x0=each) for each in alone),
-            ],
-            at=[{"p": l.mesh.put(l.p, a, place)} for place in there_are],
+        earlier = self.earlier(l.s, *self.since)
+        alike = AlikeLines(
+            *(self.line_at, self.run_at, l.u, self.settled, earlier, self.as_before, self.in_step),
+            *(lines, [self.there_is_one, *self.name_is(*self.since)]),
         )
+        return alike.computed(l)

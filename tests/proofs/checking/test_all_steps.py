@@ -23,7 +23,7 @@ from spec.plans.strategies import STRATEGIES
 from tests.support.broken import broken_copy, notices
 from tests.support.mesh_values import LinesOfARun
 
-STEPS, MICRO_STEPS, SETTLED = 4, 2, 1
+STEPS, MICRO_STEPS, SETTLED, FEW = 4, 4, 1, 1
 KINDS = {"Weight": "weight", "Moment": "moment", "Gradient": "gradient"}
 WHOLE = {"Weight_slices": -1, "Moment_slices": -2}  # places that slices are cut from
 
@@ -53,13 +53,13 @@ class FormsOfARun(LinesOfARun):
             for m, lines in [*((m, body) for m in range(MICRO_STEPS)), (MICRO_STEPS - 1, finish)]
             for line in lines
         ]
-        self.before = []
+        self.forms_before = []
         for number, line in enumerate(self.lines):
-            self.before.append(dict(run.forms))
+            self.forms_before.append(dict(run.forms))
             run.run(number, line)
-        self.before.append(run.forms)
+        self.forms_before.append(run.forms)
         self.run, self.places = run, {*listed.starts}
-        self.length = len(self.lines) // STEPS
+        self.length, self.span = len(self.lines) // STEPS, len(body)
         self.names = [
             *((what, u, 0) for what in ("Weight", "Moment") for u in range(STEPS + 1)),
             *(("Gradient", u, m) for u in range(STEPS) for m in range(MICRO_STEPS)),
@@ -67,6 +67,7 @@ class FormsOfARun(LinesOfARun):
         self.fixed = {
             **{"settled": SETTLED, "length": self.length, "closes": self.length},
             **{"last": len(self.lines), "micro_steps": MICRO_STEPS},
+            **{"turns": MICRO_STEPS, "span": self.span, "few": FEW},
         }
 
     def line(self, t):
@@ -77,6 +78,12 @@ class FormsOfARun(LinesOfARun):
 
     def begins(self, u):
         return u * self.length
+
+    def opens(self, u, m):
+        return self.begins(u) + m * self.span
+
+    def turn(self, t):
+        return self.line(t).micro_step
 
     def ends(self, u):
         return self.begins(u + 1)
@@ -105,12 +112,22 @@ class FormsOfARun(LinesOfARun):
     def had(self, s, steps, lines):
         return steps == 0 or self.time(s) >= steps
 
+    def of_micro_steps(self, known, u, s):
+        return known and self.what(s) == "Gradient" and self.time(s) == u
+
+    def before(self, known, u, s):
+        moved = self.of_micro_steps(known, u, s)
+        return self.named(self.what(s), self.time(s), self.which(s) - 1) if moved else s
+
+    def has_before(self, known, u, s):
+        return not self.of_micro_steps(known, u, s) or self.which(s) > 0
+
     def coefficient(self, known, b, s, word, f, t):
         what, u, m = self.names[s]
         symbol = Symbol(KINDS[what], u, m) if known else UNKNOWN
         firsts = tuple(f(a) for a in range(len(self.sizes)))
         words = tuple(word(a) for a in range(len(self.sizes)))
-        form = self.before[t].get((b, firsts), self.run.form(b, firsts) if b in self.run.starts else {})
+        form = self.forms_before[t].get((b, firsts), self.run.form(b, firsts) if b in self.run.starts else {})
         return form.get((symbol, words), Fraction(0))
 
     def all_forms(self):
@@ -140,12 +157,20 @@ def checker():
 def assert_supposed(checker, run):
     """That what is supposed of steps is so of a run."""
     alike = [{"u": u, "h": h} for u in range(STEPS + 1) for h in range(-1, run.length + 1)]
+    turns = [{"u": u, "m": m} for u in range(STEPS) for m in range(-1, MICRO_STEPS + 1)]
+    of_turns = [at | {"h": h} for at in turns for h in range(-1, run.span + 1)]
+    steps = [at | {"u": u} for at in run.all_forms() for u in (0, SETTLED)]
     for supposed, values in (
         (checker.follow, [{"u": u} for u in range(STEPS)]),
         (checker.there_is_one, [{}]),
         (checker.numbers, [{"t": t} for t in range(-1, len(run.lines) + 2)]),
         (checker.same_lines, alike),
         (checker.repeats, run.all_forms()),
+        (checker.there_are_some, [{}]),
+        (checker.one_by_one, turns),
+        (checker.in_turns, [{"t": t} for t in range(-1, len(run.lines) + 2)]),
+        (checker.same_in_turns, of_turns),
+        (checker.adds_the_same, steps),
     ):
         for value in values:
             assert run.value(supposed.goal, value), (supposed.name, value)
