@@ -8,7 +8,7 @@ from typing import Any
 from proofs.checking.form_needs import WHO
 from proofs.checking.levels import NUMBERS
 from proofs.checking.matching import Read
-from proofs.checking.micro_steps_alike import MicroStepsAlike
+from proofs.checking.few_contributions import FewContributions
 from proofs.checking.representation import FALSE, TRUE, Represented
 from proofs.checking.symbols import ZERO
 from proofs.trusted.kernel import Bool, Theorem
@@ -16,7 +16,7 @@ from proofs.trusted.parts import substitute
 from proofs.trusted.terms import And, If, Implies, IntVal, Not
 
 
-class EveryMicroStep(MicroStepsAlike):
+class EveryMicroStep(FewContributions):
     """What is supposed of the lines of micro-steps is supposed of few."""
 
     def __init__(self, l: Represented) -> None:
