@@ -12,6 +12,7 @@ from proofs.checking.matching import Read, contributed
 from proofs.checking.micro_steps import any_number_of_micro_steps
 from proofs.checking.repetition import require_repetition
 from proofs.checking.representation import FALSE, TRUE, Represented
+from proofs.checking.single_runs import descents, injective_updates
 from proofs.checking.steps_alike import StepsAlike
 from proofs.checking.symbols import (
     BACKWARD,
@@ -274,8 +275,11 @@ def what_is_accepted_matches(k: Kernel) -> tuple[Theorem, ...]:
     that is unequal makes what is kept another one, if an update reads it, or what a backward makes of
     it, and lines pass on what it makes. Of what is not known: one of two runs has something else,
     unless it cancels.
-    Micro-steps that each make T x + D(m) of what is there, x, leave after n of them what the
-    specification adds up, if T^(k + 1) D = T^k D. (Claim T4)
+    Of a step's micro-steps, any number of them, few are compared, and after them few contributions:
+    where one adds what the one before added, one micro-step later, so does each that follows.
+    Micro-steps that each make T x + D(m) of what is there, x, do so, and leave after n of them what the
+    specification adds up, if T^(k + 1) D = T^k D. What E2 and E3 say of single runs is so of lines: an
+    injective update, and gradient descent, that match have applied the whole gradient. (Claim T4)
     """
     require_repetition()
     require_judged()
@@ -285,10 +289,12 @@ def what_is_accepted_matches(k: Kernel) -> tuple[Theorem, ...]:
     always = checker.always()
     kept = checker.at_the_end(always)
     equal = kept, *checker.conditions(always, kept), checker.any_right(always)
+    injective = injective_updates(checker, always)
     exact = checker.exact_forms(always)
-    micro_steps = any_number_of_micro_steps(k.part("micro_steps"))
+    after = checker.unborn, checker.left, checker.stays, checker.after_alike
+    micro_steps = *after, *any_number_of_micro_steps(k.part("micro_steps"))
     unequal = (
-        checker.any_exact(exact),
+        *(checker.any_exact(exact), descents(checker, exact)),
         *checker.kept_differ([each.at(i=IntVal(0)) for each in exact], always),
     )
-    return *equal, *unequal, TwoChoices(language).theorem(), micro_steps
+    return *equal, injective, *unequal, TwoChoices(language).theorem(), *micro_steps

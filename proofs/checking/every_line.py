@@ -86,7 +86,7 @@ class EveryLine(NormLine):
         )
         right = [self.read(name, t, b, w, now, met, compares) for name, b, w in read]
         self.read_by_update = dict(zip((WEIGHT, CONTRIBUTION), right, strict=True))
-        right += [self._number_read(met, *each) for each in self._numbers()]
+        right += [self._number_read(met, *each) for each in self.numbers_read()]
         given = [t >= 0, l.kind(t) == UPDATE]
         found = []
         places = l.target(t), l.second(t)
@@ -111,7 +111,7 @@ class EveryLine(NormLine):
             )
         return found
 
-    def _numbers(self) -> tuple[tuple[str, Any, Any, Bool], ...]:
+    def numbers_read(self) -> tuple[tuple[str, Any, Any, Bool], ...]:
         """What an update may read: where, of which kind, and whether it does."""
         l, t = self.l, self.l.t
         return (
@@ -235,7 +235,7 @@ class EveryLine(NormLine):
         l, t, b, u, w = self.l, self.l.t, self.l.b, self.l.u, self.l.w
         kinds = {name: CONTRIBUTION if what is None else what for name, what in NEEDED.items()}
         needed = {kinds[name]: self.right_value(what, u) for name, what in NEEDED.items()}
-        found = {name: self.equal_is_right(name) for name in NEEDED}
+        self.right_if_equal = found = {name: self.equal_is_right(name) for name in NEEDED}
         equal = (And(w == kinds[name], all_equal) for name, (all_equal, _) in found.items())
         return self.k.prove(
             "what_compares_equal_is_right",

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from proofs.checking.computed_alike import Form
+from proofs.checking.few_contributions import FewContributions
 from proofs.checking.form_needs import WHO
 from proofs.checking.levels import NUMBERS
 from proofs.checking.matching import Read
-from proofs.checking.few_contributions import FewContributions
 from proofs.checking.representation import FALSE, TRUE, Represented
 from proofs.checking.symbols import ZERO
 from proofs.trusted.kernel import Bool, Theorem
 from proofs.trusted.parts import substitute
-from proofs.trusted.terms import And, If, Implies, IntVal, Not
+from proofs.trusted.terms import And, Implies, IntVal, Not
 
 
 class EveryMicroStep(FewContributions):
@@ -29,16 +30,16 @@ class EveryMicroStep(FewContributions):
         """What devices see grows alike."""
         l, x = self.l, self.l.level
 
-        def sight(t: Any, s: Any, word: Any = l.word) -> Any:
-            return l.sight(l.known, t, l.b, s, word, l.f, l.p, l.q, x)
+        def sight(word: Any) -> Form:
+            return lambda t, s: l.sight(l.known, t, l.b, s, word, l.f, l.p, l.q, x)
 
         seen = [l.entry(o, l.f[x], l.p[x], l.q[x], l.mesh.size_of(x)) for o in NUMBERS]
         words = [l.mesh.put(l.word, x, o) for o in NUMBERS]
-        forms = [self.parts(lambda t, s, w=word: sight(t, s, w)) for word in words]
+        forms = [self.parts(sight(word)) for word in words]
         return self.k.induct(
             "what_is_seen_grows_alike",
             x,
-            self.grown(sight, l.m),
+            self.grown(sight(l.word), l.m),
             self.within_turns,
             base=[self.grows_so, *(l.sight_none.at(**at) for at in self.four)],
             step=[
@@ -87,7 +88,9 @@ class EveryMicroStep(FewContributions):
             self._in_all(f"{name}_{i}", given, read, asked).at(**now) for i, read in enumerate(reads)
         ]
         said = Implies(And(*given), And(*(self.form_passes(*each) for each in reads)))
-        return self.k.prove(name, said, (), [asked, *later, self.in_turns, self.there_are_some, l.numbered])
+        return self.k.prove(
+            name, said, (), [asked, *later, self.in_turns, self.there_are_some, l.numbered]
+        )
 
     def _in_all(self, name: str, given: Sequence[Bool], read: Read, asked: Theorem) -> Theorem:
         """A comparison in every micro-step, from those of the one before, and of the first two."""
@@ -98,7 +101,9 @@ class EveryMicroStep(FewContributions):
         of_few = {"t": self.line_in(few)}
         place = substitute(b, (l.t, of_few["t"]))
         wanted = [substitute(self.wanted_of(s, state, u), here) for s in (l.s, before)]
-        again = self.equal_again.at(m=m, b=place, x=l.mesh.axes, is_known=FALSE, s=zero, wanted=ZERO, wanted_before=ZERO)
+        again = self.equal_again.at(
+            m=m, b=place, x=l.mesh.axes, is_known=FALSE, s=zero, wanted=ZERO, wanted_before=ZERO
+        )
         everybody = {"word": l.any_word, "q": self.everybody, "level": l.mesh.axes}
         alike = self.same_in_turns, self.right_in_turns
         lines = [each.at(m=x) for each in alike for x in (m + 1, m, few + 1, few)]
@@ -116,7 +121,12 @@ class EveryMicroStep(FewContributions):
                 *(self.there_are_some, l.mesh.on_axes),
                 again,
                 self.equal_again.at(
-                    m=m, b=place, x=l.mesh.axes, is_known=TRUE, wanted=wanted[0], wanted_before=wanted[1]
+                    m=m,
+                    b=place,
+                    x=l.mesh.axes,
+                    is_known=TRUE,
+                    wanted=wanted[0],
+                    wanted_before=wanted[1],
                 ),
                 self.sight_grows.at(m=m, b=place, is_known=TRUE, **everybody),
                 *(each.at(is_known=TRUE) for each in self.before_is[:3]),

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from proofs.checking.micro_steps_alike import MicroStepsAlike
 from proofs.checking.form_needs import WHO
 from proofs.checking.levels import NUMBERS
 from proofs.checking.matching import Read, contributed
+from proofs.checking.micro_steps_alike import MicroStepsAlike
 from proofs.checking.representation import FALSE, TRUE, Represented
 from proofs.checking.symbols import (
     BACKWARD,
@@ -127,10 +127,10 @@ class FewContributions(MicroStepsAlike):
         """That before line t there is as much of s as of the other, or nothing."""
         return form(t, self.l.s) == If(self.born, form(t, self.other), ZERO)
 
-    def known_form(self, t: Any, s: Any, b: Any = None, word: Any = None) -> Any:
+    def known_form(self, t: Any, s: Any) -> Any:
+        """The coefficient of a word in a place, of an original value."""
         l = self.l
-        b, word = l.b if b is None else b, l.word if word is None else word
-        return l.coefficient(TRUE, b, s, word, l.f, t)
+        return l.coefficient(TRUE, l.b, s, l.word, l.f, t)
 
     def _off_of_other(self) -> None:
         """Whether there is not, of some word, in some place."""
@@ -151,7 +151,9 @@ class FewContributions(MicroStepsAlike):
 
     def is_another(self, t: Any, s: Any = None, other: Any = None, born: Any = None) -> Bool:
         values = (self.l.s, self.other, self.born)
-        given = (own if value is None else value for own, value in zip(values, (s, other, born), strict=True))
+        given = (
+            own if value is None else value for own, value in zip(values, (s, other, born), strict=True)
+        )
         return self.apart(t, *given, self.l.f)
 
     def _where_apart(self, t: Any, **of: Any) -> tuple[list[Theorem], dict[str, Any]]:
@@ -236,7 +238,7 @@ class FewContributions(MicroStepsAlike):
 
     def _left(self) -> Theorem:
         """A micro-step leaves what it found, one micro-step later, and as much more as the first."""
-        l, m, zero = self.l, self.l.m, IntVal(0)
+        m, zero = self.l.m, IntVal(0)
         return self.k.prove(
             "a_micro_step_leaves_what_it_found_one_later_and_as_much_more",
             substitute(self.grown(self.form, m), (self.h, zero)),
@@ -384,9 +386,7 @@ class FewContributions(MicroStepsAlike):
         """If the one before compares equal, so does it."""
         l, t, s, x = self.l, self.l.t, self.l.s, self.l.mesh.x
         other = self.before(TRUE, l.time(s), s)
-        one, before = (
-            self.equal(TRUE, t, l.b, of, l.f, l.p, l.q, self.wanted, x) for of in (s, other)
-        )
+        one, before = (self.equal(TRUE, t, l.b, of, l.f, l.p, l.q, self.wanted, x) for of in (s, other))
         both = [{"is_known": TRUE, "s": each} for each in (s, other)]
         return self.k.induct(
             "it_compares_equal_if_the_one_before_does",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from proofs.trusted.kernel import Kernel, Theorem
-from proofs.trusted.terms import And, DeclareSort, IntSort, IntVal
+from proofs.trusted.terms import And, DeclareSort, Implies, IntSort, IntVal
 
 
-def any_number_of_micro_steps(k: Kernel) -> Theorem:
+def any_number_of_micro_steps(k: Kernel) -> tuple[Theorem, Theorem]:
     """What micro-steps leave: T of what was there, as often as there are, and of what each adds.
 
     `few`: after how many more micro-steps what one adds stays as it is; `early`: what was there.
+    So each adds as much more as the one before, one micro-step later, once both stay as they are.
     """
     number, amounts = IntSort(), DeclareSort("Amounts")
     x, y, z = (k.constant(name, amounts) for name in ("x", "y", "z"))
@@ -101,9 +102,79 @@ def any_number_of_micro_steps(k: Kernel) -> Theorem:
         kept(early + n) == kept(early),
         step=[kept_next.at(n=early + n), kept_next.at(n=early), rests, some],
     )
-    return k.prove(
+    whole = k.prove(
         "any_number_of_micro_steps_leave",
         left(all_of) == plus(plus(kept(early), settled(n)), late),
         [n >= 0, all_of >= early],
         [every, as_it_was.at(n=all_of - early)],
+    )
+
+    # each value one micro-step later: what is added, and so what is moved of it
+    later_value = k.function("one_later", amounts, amounts)
+    shifted_sum = k.suppose(
+        "sums_are_those_one_later",
+        [x, y],
+        later_value(plus(x, y)) == plus(later_value(x), later_value(y)),
+    )
+    alike = k.suppose("micro_steps_add_alike", [m], later_value(adds(m)) == adds(m + 1))
+    in_step = k.suppose(
+        "what_is_moved_is_so_one_later", [x], later_value(moved(x)) == moved(later_value(x))
+    )
+    of_none_too = k.suppose("nothing_is_nothing_one_later", [], later_value(none) == none)
+    taken_off = k.suppose(
+        "what_is_added_can_be_taken_off", [x, y, z], Implies(plus(x, z) == plus(y, z), x == y)
+    )
+    each = k.induct(
+        "what_is_added_is_so_one_later",
+        n,
+        later_value(later(m, n)) == later(m + 1, n),
+        base=[later_first, later_first.at(m=m + 1), alike],
+        step=[later_next, later_next.at(m=m + 1), in_step.at(x=later(m, n))],
+    )
+    sums = k.induct(
+        "what_the_last_added_is_so_one_later",
+        n,
+        later_value(last(m, n)) == last(m + 1, n),
+        base=[last_first, last_first.at(m=m + 1), of_none_too],
+        step=[
+            *(last_next, last_next.at(m=m + 1), each.at(m=m - n)),
+            shifted_sum.at(x=last(m, n), y=later(m - n, n)),
+        ],
+    )
+    stayed = k.induct(
+        "what_is_added_stays",
+        n,
+        later(m, few + n) == later(m, few),
+        step=[*(later_next.at(n=few + n), later_next.at(n=few)), stays, some],
+    )
+    found, then, newest = later_value(kept(n)), last(n, n), later(IntVal(0), n)
+    more = plus(kept(n + 1), newest)
+    leaves = k.prove(
+        "a_micro_step_leaves_what_it_found_one_later_and_what_it_made",
+        plus(left(n + 1), found) == plus(more, later_value(left(n))),
+        [n >= 0],
+        [
+            *(first, first.at(n=n + 1), sums.at(m=n - 1), last_next.at(m=n)),
+            shifted_sum.at(x=kept(n), y=last(n - 1, n)),
+            group.at(x=kept(n + 1), y=then, z=newest),
+            order.at(x=kept(n + 1), y=then, z=newest),
+            order.at(x=more, y=then, z=found),
+            group.at(x=more, y=found, z=then),
+        ],
+    )
+    now, there, same = left(n + 1), later_value(left(n)), plus(kept(early), later(IntVal(0), few))
+    rest = later_value(kept(early))
+    return whole, k.prove(
+        "once_it_settles_each_adds_what_the_one_before_added_one_later",
+        plus(left(n + 2), there) == plus(now, later_value(now)),
+        [n >= early, n >= few],
+        [
+            *(leaves, leaves.at(n=n + 1), some),
+            *(as_it_was.at(n=n + i - early) for i in range(3)),
+            *(stayed.at(m=IntVal(0), n=n + i - few) for i in range(2)),
+            order.at(x=left(n + 2), y=rest, z=there),
+            order.at(x=same, y=later_value(now), z=there),
+            order.at(x=now, y=rest, z=later_value(now)),
+            taken_off.at(x=plus(left(n + 2), there), y=plus(now, later_value(now)), z=rest),
+        ],
     )

@@ -1,10 +1,10 @@
 """T4: what the checker finds in a few micro-steps is so in any number of them.
 
 A micro-step that adds to what it found does not leave it, each value one micro-step later, as a step
-does (`steps_alike`): of each value it leaves as much more as the first one did. With x(m) the forms
-before micro-step m, `before` the same value of the micro-step before, of every value s, and for m >= few
+does (`steps_alike`): it leaves as much more of each value as the one before did. With x(m) the forms
+before micro-step m, and `before` the same value of the micro-step before, of every value s
 
-    x(m + 1)(s) = x(m)(before s) + y(s),    y(s) = x(few + 1)(s) - x(few)(before s)
+    x(m + 1)(s) = x(m)(before s) + y(s),    y(s) = x(few + 1)(s) - x(few)(before s),    m >= few
 
 by induction over micro-steps, and in each over its lines, which are linear: so few of them decide all.
 """
@@ -17,10 +17,8 @@ from typing import Any
 from proofs.checking.comparisons import Comparisons
 from proofs.checking.computed_alike import AlikeLines, Form
 from proofs.checking.levels import NUMBERS
-from proofs.checking.matching import Read, contributed
-from proofs.checking.representation import FALSE, TRUE, Represented
+from proofs.checking.representation import Represented
 from proofs.checking.symbols import INT, WRONG, WRONG_MOMENT, ZERO
-from proofs.checking.form_needs import WHO
 from proofs.trusted.kernel import Bool, Theorem
 from proofs.trusted.parts import substitute
 from proofs.trusted.terms import And, If, Implies, IntVal, Not, Or
@@ -153,11 +151,16 @@ class MicroStepsAlike(Comparisons):
         l, k, s, u = self.l, self.k, self.l.s, self.l.u
         what, time, which = l.what(s), l.time(s), l.which(s)
         wrong, adds = Or(what == WRONG, what == WRONG_MOMENT), l.is_contributed(what)
-        first = If(wrong, time - self.span < self.opens(u, IntVal(0)), Or(which == 0, which == self.turns))
+        first = If(
+            wrong, time - self.span < self.opens(u, IntVal(0)), Or(which == 0, which == self.turns)
+        )
         moves = Or(And(adds, time == u), And(wrong, time >= self.opens(u, IntVal(0))))
         self.of_turns, of_turns_is = k.define("of_micro_steps", [l.known, u, s], And(l.known, moves))
         moved = self.of_turns(l.known, u, s)
-        self.time_before, self.which_before = If(wrong, time - self.span, time), If(wrong, which, which - 1)
+        self.time_before, self.which_before = (
+            If(wrong, time - self.span, time),
+            If(wrong, which, which - 1),
+        )
         one = l.named(what, self.time_before, self.which_before)
         self.before, before_is = k.define("before", [l.known, u, s], If(moved, one, s))
         few = If(adds, l.micro_steps, 1)
@@ -188,8 +191,12 @@ class MicroStepsAlike(Comparisons):
 
     def form(self, t: Any, s: Any) -> Any:
         """The coefficient of a word in a place before a line."""
+        return self.form_in(self.l.b, self.l.word)(t, s)
+
+    def form_in(self, b: Any, word: Any) -> Form:
+        """That of a given place, a given word."""
         l = self.l
-        return l.coefficient(l.known, l.b, s, l.word, l.f, t)
+        return lambda t, s: l.coefficient(l.known, b, s, word, l.f, t)
 
     @property
     def four(self) -> list[dict[str, Any]]:
@@ -242,7 +249,11 @@ class MicroStepsAlike(Comparisons):
     def _of_four(self) -> Theorem:
         """Sums over operators of numbers that add up alike do."""
         l, k = self.l, self.k
-        columns = [l.right_one, l.more, *(k.reals(" ".join(f"{v}{i}" for i in range(len(NUMBERS)))) for v in "vw")]
+        columns = [
+            l.right_one,
+            l.more,
+            *(k.reals(" ".join(f"{v}{i}" for i in range(len(NUMBERS)))) for v in "vw"),
+        ]
         self.columns = columns
         one, two, three, four = (l.mixed(*l.left, *column) for column in columns)
         return k.prove(
@@ -257,7 +268,7 @@ class MicroStepsAlike(Comparisons):
 
     def adding(self, row: Sequence[Any], forms: Sequence[tuple[Any, ...]]) -> Theorem:
         """Of four forms of each word."""
-        of = {}
+        of: dict[str, Any] = {}
         for column, values in zip(self.columns, zip(*forms, strict=True), strict=True):
             of |= dict(zip(map(str, column), values, strict=True))
         return self.of_four.at(**self.l.row_as(row), **of)
@@ -270,8 +281,7 @@ class MicroStepsAlike(Comparisons):
 
     def _runs(self) -> list[Theorem]:
         """What is so of the lines in question."""
-        l, m, few = self.l, self.l.m, self.few
-        one = self.one_by_one
+        m, few, one = self.l.m, self.few, self.one_by_one
         return [
             *(self.same_in_turns.at(m=x) for x in (m + 1, m, few + 1)),
             *(one.at(m=x) for x in (m, few)),
@@ -303,7 +313,12 @@ class MicroStepsAlike(Comparisons):
                 (
                     "computes",
                     [Not(moves), Not(untouched)],
-                    [placed, placed.at(m=self.few), some, self.open_later.at(m=self.few, more=m - self.few)],
+                    [
+                        placed,
+                        placed.at(m=self.few),
+                        some,
+                        self.open_later.at(m=self.few, more=m - self.few),
+                    ],
                 ),
             )
         ]
@@ -318,17 +333,16 @@ class MicroStepsAlike(Comparisons):
             words = [l.mesh.put(l.word, a, r) for r in NUMBERS]
             facts += (self.not_uneven.at(b=place(there), word=word) for word in words)
             made = [l.row[of_target](l.known, there, l.word[a], r, l.f[a]) for r in NUMBERS]
-            forms = [
-                self.parts(lambda t, s, w=word: l.coefficient(l.known, place(there), s, w, l.f, t))
-                for word in words
-            ]
+            forms = [self.parts(self.form_in(place(there), word)) for word in words]
             facts += [self.adding(made, forms), l.of_nothing.at(**l.row_as(made))]
         return facts
 
     def _made_alike(self) -> Theorem:
         """What lines compute is one micro-step later."""
         l, m, few = self.l, self.l.m, self.few
-        alike = (*(each.at(m=x) for each in (self.same_in_turns, self.right_in_turns) for x in (m + 1, m)),)
+        alike = (
+            *(each.at(m=x) for each in (self.same_in_turns, self.right_in_turns) for x in (m + 1, m)),
+        )
         lines = [
             *alike,
             self.one_by_one,

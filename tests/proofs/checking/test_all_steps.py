@@ -23,7 +23,7 @@ from spec.plans.strategies import STRATEGIES
 from tests.support.broken import broken_copy, notices
 from tests.support.mesh_values import LinesOfARun
 
-STEPS, MICRO_STEPS, SETTLED, FEW = 4, 4, 1, 1
+STEPS, MICRO_STEPS, SETTLED, FEW = 4, 5, 1, 1
 KINDS = {"Weight": "weight", "Moment": "moment", "Gradient": "gradient"}
 WHOLE = {"Weight_slices": -1, "Moment_slices": -2}  # places that slices are cut from
 
@@ -31,7 +31,7 @@ WHOLE = {"Weight_slices": -1, "Moment_slices": -2}  # places that slices are cut
 class FormsOfARun(LinesOfARun):
     """A listed schedule's run over some steps: the forms in places before each line."""
 
-    def __init__(self, name, devices, extra=()):
+    def __init__(self, name, devices, extra=(), of_micro_steps=()):
         schedule = derive(STRATEGIES[name])
         super().__init__(*(devices for _ in schedule.axes))
         listed = listing(schedule)
@@ -46,7 +46,8 @@ class FormsOfARun(LinesOfARun):
                     run.run(-1, LineAt("keep", place, WHOLE[start], axis=axis))
             elif "Zero" in start:
                 run.run(-1, LineAt("zero", place))
-        body, finish = listed.lines[: listed.body], [*listed.lines[listed.body :], *extra]
+        body = [*listed.lines[: listed.body], *of_micro_steps]
+        finish = [*listed.lines[listed.body :], *extra]
         self.lines = [
             replace(line, step=u, micro_step=m)
             for u in range(STEPS)
@@ -127,7 +128,9 @@ class FormsOfARun(LinesOfARun):
         symbol = Symbol(KINDS[what], u, m) if known else UNKNOWN
         firsts = tuple(f(a) for a in range(len(self.sizes)))
         words = tuple(word(a) for a in range(len(self.sizes)))
-        form = self.forms_before[t].get((b, firsts), self.run.form(b, firsts) if b in self.run.starts else {})
+        form = self.forms_before[t].get(
+            (b, firsts), self.run.form(b, firsts) if b in self.run.starts else {}
+        )
         return form.get((symbol, words), Fraction(0))
 
     def all_forms(self):
@@ -171,6 +174,7 @@ def assert_supposed(checker, run):
         (checker.in_turns, [{"t": t} for t in range(-1, len(run.lines) + 2)]),
         (checker.same_in_turns, of_turns),
         (checker.adds_the_same, steps),
+        (checker.in_their_turns, [{"t": t} for t in range(-1, len(run.lines) + 2)]),
     ):
         for value in values:
             assert run.value(supposed.goal, value), (supposed.name, value)
@@ -194,6 +198,31 @@ def test_of_a_run_that_ends_before_nothing_is_supposed_to_repeat(checker):
     run = FormsOfARun("dp", 3, (DOUBLED,))
     run.fixed["settled"] = STEPS
     assert_supposed(checker, run)
+
+
+def test_a_micro_step_that_adds_more_than_the_one_before_is_not_supposed_to_add_the_same(checker):
+    run = FormsOfARun("dp", 3, of_micro_steps=(DOUBLED,))
+    said = checker.adds_the_same.goal
+    assert not all(run.value(said, at | {"u": 0}) for at in run.all_forms())
+
+
+@pytest.mark.parametrize("name", ["dp", "zero3"])
+def test_what_is_proved_of_micro_steps_is_so_of_a_run(name, checker):
+    run = FormsOfARun(name, 2)
+    opened = [run.opens(0, m) for m in range(MICRO_STEPS + 1)]
+    spared = 0
+    for at in (each for each in run.all_forms() if each["is_known"]):
+        for theorem, values in (
+            (checker.unborn, [{"t": t} for t in opened]),
+            (checker.left, [{"u": 0, "m": m} for m in range(MICRO_STEPS + 1)]),
+            (checker.stays, [{"u": 0, "more": m} for m in range(MICRO_STEPS + 1)]),
+            (checker.after_alike, [{"t": t} for t in (opened[-1], run.length)]),
+        ):
+            for value in values:
+                given = all(run.value(each, at | value) for each in theorem.given)
+                assert not given or run.value(theorem.goal, at | value), (theorem.name, at, value)
+                spared += given and theorem is checker.after_alike
+    assert spared
 
 
 PLACE, OTHER = 5, 6  # what is given up in part, and what is written there instead
@@ -265,7 +294,7 @@ MUTANTS = [
     ),
     (
         "what is right in a step is not in a later one",
-        "steps_alike.py",
+        "micro_steps_alike.py",
         "            l.right(here) == l.right(there),\n",
         "",
     ),
@@ -292,6 +321,126 @@ MUTANTS = [
         "all_steps.py",
         "[asked[self.half_of(read)].at(**then), *facts,",
         "[*facts,",
+    ),
+    (
+        "the second of two micro-steps is not compared",
+        "micro_steps_alike.py",
+        "self.turn(t) > self.few + 1)",
+        "self.turn(t) > self.few)",
+    ),
+    (
+        "micro-steps have lines of different kinds",
+        "micro_steps_alike.py",
+        "of_line = l.kind, l.target,",
+        "of_line = l.target,",
+    ),
+    (
+        "micro-steps scale by different factors",
+        "micro_steps_alike.py",
+        "l.target, l.factor, l.mesh.axis",
+        "l.target, l.mesh.axis",
+    ),
+    (
+        "every micro-step contributes as the first",
+        "micro_steps_alike.py",
+        "own + (m - self.few)",
+        "own",
+    ),
+    (
+        "a first contribution has one before it",
+        "micro_steps_alike.py",
+        "which < few, Not(first))",
+        "which < few)",
+    ),
+    (
+        "what a micro-step adds is the same, of no micro-step later",
+        "micro_steps_alike.py",
+        "substitute(self.grown(self.form, few + 1), (self.h, IntVal(0)))",
+        "self.form(self.opens(l.u, few + 2), l.s) == self.form(self.opens(l.u, few + 1), l.s)",
+    ),
+    (
+        "a contribution may be made before its micro-step",
+        "few_contributions.py",
+        "inside = And(opens(step, m) <= t, Or(",
+        "inside = And(Or(",
+    ),
+    (
+        "a contribution may be made after its micro-step",
+        "few_contributions.py",
+        "Or(t < opens(step, m + 1), m == self.turns - 1)",
+        "m < self.turns",
+    ),
+    (
+        "of the first few contributions one is compared",
+        "few_contributions.py",
+        "n > few, n + few + 1 < self.turns,",
+        "n > 0, n + few + 1 < self.turns,",
+    ),
+    (
+        "the last few contributions are not compared",
+        "few_contributions.py",
+        "n > few, n + few + 1 < self.turns,",
+        "n > few, n < self.turns,",
+    ),
+    (
+        "contributions stand for each other while micro-steps are run",
+        "few_contributions.py",
+        "end <= self.until, end <= t)",
+        "end <= self.until)",
+    ),
+    (
+        "an optimizer whose moment is right tells no gradients apart",
+        "single_runs.py",
+        "for place in (target, moments))\n    single",
+        "for place in (target, target))\n    single",
+    ),
+    (
+        "whatever optimizer tells gradients apart",
+        "single_runs.py",
+        "Implies(And(*same), one == other)",
+        "Implies(And(*same), one == one)",
+    ),
+    (
+        "an update may read any norm",
+        "single_runs.py",
+        "for n, p, _, reads in c.numbers_read())",
+        'for n, p, _, reads in c.numbers_read() if n != "norm")',
+    ),
+    (
+        "an update may read any weight",
+        "single_runs.py",
+        "facts += [right.at(**at), always.at(b=place)]",
+        "facts += [right.at(**at), always.at(b=place)] if reads is not None else []",
+    ),
+    (
+        "an update may be of any line",
+        "single_runs.py",
+        "[*c.line, l.kind(t) == UPDATE, target != moments,",
+        "[*c.line, target != moments,",
+    ),
+    (
+        "an update may leave its weight and its moment in one place",
+        "single_runs.py",
+        "l.kind(t) == UPDATE, target != moments,",
+        "l.kind(t) == UPDATE,",
+    ),
+    (
+        "gradient descent of rate 0 matches only if every contribution comes in once",
+        "single_runs.py",
+        "training.sgd(start, gradient, 1)",
+        "training.sgd(start, gradient, 0)",
+    ),
+    (
+        "what is added has not to settle for each micro-step to add the same",
+        "micro_steps.py",
+        "[n >= early, n >= few]",
+        "[n >= early]",
+    ),
+    (
+        "micro-steps need not add alike",
+        "micro_steps.py",
+        "later_value(adds(m)) == adds(m + 1)",
+        "later_value(adds(m)) == adds(m)",
     ),
     (
         "what an earlier micro-step added is moved as often as what the last one did",
