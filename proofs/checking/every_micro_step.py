@@ -84,54 +84,50 @@ class EveryMicroStep(FewContributions):
         asked = super().forms_equal(f"{name}_as_run", at, [*given, Not(self.is_late(t))], reads)
         step, turn = l.step(t), self.turn(t)
         now = {"u": step, "more": turn - (self.few + 1), "h": t - self.opens(step, turn)}
-        later = [
-            self._in_all(f"{name}_{i}", given, read, asked).at(**now) for i, read in enumerate(reads)
-        ]
+        later = self._in_all(name, given, reads, asked).at(**now)
         said = Implies(And(*given), And(*(self.form_passes(*each) for each in reads)))
         return self.k.prove(
-            name, said, (), [asked, *later, self.in_turns, self.there_are_some, l.numbered]
+            name, said, (), [asked, later, self.in_turns, self.there_are_some, l.numbered]
         )
 
-    def _in_all(self, name: str, given: Sequence[Bool], read: Read, asked: Theorem) -> Theorem:
-        """A comparison in every micro-step, from those of the one before, and of the first two."""
+    def _in_all(
+        self, name: str, given: Sequence[Bool], reads: Sequence[Read], asked: Theorem
+    ) -> Theorem:
+        """Comparisons in every micro-step, from those of the one before, and of the first two."""
         l, few, zero = self.l, self.few, IntVal(0)
         m = few + 1 + self.more
-        here, (_, b, state, u) = (l.t, self.line_in(m)), read
+        here, first = (l.t, self.line_in(m)), self.line_in(few)
         before = self.before(TRUE, l.u, l.s)
-        of_few = {"t": self.line_in(few)}
-        place = substitute(b, (l.t, of_few["t"]))
-        wanted = [substitute(self.wanted_of(s, state, u), here) for s in (l.s, before)]
-        again = self.equal_again.at(
-            m=m, b=place, x=l.mesh.axes, is_known=FALSE, s=zero, wanted=ZERO, wanted_before=ZERO
-        )
+        known, unknown = {"is_known": TRUE}, {"is_known": FALSE, "s": zero}
+        amounts = {"wanted": ZERO, "wanted_before": ZERO}
         everybody = {"word": l.any_word, "q": self.everybody, "level": l.mesh.axes}
-        alike = self.same_in_turns, self.right_in_turns
-        lines = [each.at(m=x) for each in alike for x in (m + 1, m, few + 1, few)]
+        facts = [
+            *(self.same_in_turns.at(m=x) for x in (m + 1, m, few + 1, few)),
+            *(self.right_in_turns.at(m=x) for x in (m + 1, m, few + 1)),
+            *(asked.at(t=first, s=before), asked.at(t=self.line_in(few + 1))),
+            *(self.one_by_one.at(m=x) for x in (few, m)),
+            self.open_later.at(m=few + 1, more=self.more + 1),
+            *(self.there_are_some, l.mesh.on_axes, self.before_is[3]),
+            *(each.at(**form) for form in (known, unknown) for each in self.before_is[:3]),
+        ]
+        for _, b, state, u in reads:
+            at = {"m": m, "b": substitute(b, (l.t, first))}
+            wanted, before_it = (substitute(self.wanted_of(s, state, u), here) for s in (l.s, before))
+            again = self.equal_again.at(x=l.mesh.axes, **at, **unknown, **amounts)
+            facts += [
+                again,
+                self.equal_again.at(
+                    x=l.mesh.axes, wanted=wanted, wanted_before=before_it, **at, **known
+                ),
+                self.sight_grows.at(**at, **known, **everybody),
+            ]
+        passes = And(*(self.form_passes(*read) for read in reads))
         return self.k.induct(
             f"{name}_in_every_micro_step",
             self.more,
-            substitute(self.form_passes(*read), here),
+            substitute(passes, here),
             [*self.in_turn(m), *(substitute(each, here) for each in given)],
             base=[asked.at(t=self.line_in(few + 1)), self.same_in_turns.at(m=few + 1)],
-            step=[
-                *lines,
-                *(asked.at(**of_few, s=before), asked.at(t=self.line_in(few + 1))),
-                *(self.one_by_one.at(m=x) for x in (few, m)),
-                self.open_later.at(m=few + 1, more=self.more + 1),
-                *(self.there_are_some, l.mesh.on_axes),
-                again,
-                self.equal_again.at(
-                    m=m,
-                    b=place,
-                    x=l.mesh.axes,
-                    is_known=TRUE,
-                    wanted=wanted[0],
-                    wanted_before=wanted[1],
-                ),
-                self.sight_grows.at(m=m, b=place, is_known=TRUE, **everybody),
-                *(each.at(is_known=TRUE) for each in self.before_is[:3]),
-                self.before_is[3],
-                *(each.at(is_known=FALSE, s=zero) for each in self.before_is[:3]),
-            ],
+            step=facts,
             at=[{}, {"s": before}],
         )

@@ -56,6 +56,7 @@ class FewContributions(MicroStepsAlike):
         self.after_alike = self._after_alike()
         self.sight_alike = self._sight_alike()
         self.equal_alike = self._equal_alike()
+        self.one_of_few = self._one_of_few()
 
     # ------------------------------------------------------------------ who contributes
     def index(self, which: Any) -> Any:
@@ -402,42 +403,44 @@ class FewContributions(MicroStepsAlike):
             at=[{"q": l.mesh.put(l.q, x, IntVal(who))} for who in WHO],
         )
 
+    def _one_of_few(self) -> Theorem:
+        """Each stands for by one of the first few, which compares equal only if it does."""
+        l, t, s, n = self.l, self.l.t, self.l.s, self.more
+        self.stand_in, first, then = self.k.recursion(
+            "stand_in", [s], n, s, lambda before: self.before(TRUE, l.time(s), before(s))
+        )
+        one = self.stand_in(s, n)
+        equal, same = (
+            self.equal(TRUE, t, l.b, of, l.f, l.p, l.q, self.wanted, l.mesh.axes) for of in (s, one)
+        )
+        alike = l.what(one) == l.what(s), l.time(one) == l.time(s), l.which(one) == l.which(s) - n
+        return self.k.induct(
+            "one_of_the_first_few_stands_for_each",
+            n,
+            And(*alike, Implies(same, equal)),
+            [self.is_spared(t, s), t <= l.last, n <= self.index(l.which(s)) - self.few],
+            base=[first],
+            step=[
+                *(then, self.there_are_some, l.mesh.on_axes),
+                self.equal_alike.at(s=one, x=l.mesh.axes),
+                *(fact.at(u=l.time(s), s=one) for fact in self.before_known),
+            ],
+        )
+
     # ------------------------------------------------------------------- comparisons
     def forms_equal(
         self, name: str, at: Sequence[Any], given: Sequence[Bool], reads: Sequence[Read]
     ) -> Theorem:
         """Forms of the first few and of the last few compare equal, which is supposed; so do all."""
-        l, k, s = self.l, self.k, self.l.s
-        of = {id(t): t for t, *_ in reads}
-        (t,) = of.values()
+        l, s, t = self.l, self.l.s, reads[0][0]
         asked = super().forms_equal(f"{name}_of_few", at, [*given, Not(self.is_spared(t, s))], reads)
-        n = self.index(l.which(s)) - (self.few + 1)
-        each = [
-            self._of_all(f"{name}_{i}", given, read, asked).at(more=n) for i, read in enumerate(reads)
-        ]
+        n = self.index(l.which(s)) - self.few
+        facts = [asked, asked.at(s=self.stand_in(s, n)), l.numbered, self.there_are_some]
+        for _, b, state, u in reads:
+            wanted = self.wanted_of(s, state, u)
+            facts.append(self.one_of_few.at(t=t, b=b, wanted=wanted, more=n))
+            if contributed(state) is None:
+                what, when, which = state.args
+                facts.append(l.names.at(w=what, u=when, m=which))
         passes = And(*(self.form_passes(*read) for read in reads))
-        return k.prove(name, Implies(And(*given), passes), (), [asked, *each])
-
-    def _of_all(self, name: str, given: Sequence[Bool], read: Read, asked: Theorem) -> Theorem:
-        """A comparison of every contribution, from that of the one before."""
-        l, s, (t, b, state, u) = self.l, self.l.s, read
-        time = l.time(s)
-        other = self.before(TRUE, time, s)
-        names = []
-        if contributed(state) is None:
-            what, when, which = state.args
-            names.append(l.names.at(w=what, u=when, m=which))
-        facts = [
-            self.equal_alike.at(t=t, b=b, wanted=self.wanted_of(s, state, u), x=l.mesh.axes),
-            *(fact.at(u=time) for fact in self.before_known),
-            *(*names, l.numbered, self.there_are_some, l.mesh.on_axes),
-        ]
-        return self.k.induct(
-            f"{name}_of_every_contribution",
-            self.more,
-            self.form_passes(*read),
-            [*given, self.is_spared(t, s), self.index(l.which(s)) == self.few + 1 + self.more],
-            base=[asked.at(s=other), *facts],
-            step=facts,
-            at=[{"s": other}],
-        )
+        return self.k.prove(name, Implies(And(*given), passes), (), facts)

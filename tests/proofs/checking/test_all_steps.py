@@ -265,8 +265,8 @@ MUTANTS = [
     (
         "a step leaves the forms that it found, no step later",
         "steps_alike.py",
-        "found = self.later(lambda s: self.form(begin, s), IntVal(1), self.length)",
-        "found = self.later(lambda s: self.form(begin, s), IntVal(0), IntVal(0))",
+        "found = self.so_before(lambda s: self.form(begin, s), IntVal(1), self.length)",
+        "found = self.so_before(lambda s: self.form(begin, s), IntVal(0), IntVal(0))",
     ),
     (
         "a value that no step before had is anywhere",
