@@ -45,7 +45,6 @@ class EveryMicroStep(FewContributions):
             step=[
                 *(l.sight_next.at(**at) for at in self.four),
                 self.adding(seen, forms),
-                l.of_nothing.at(**l.row_as(seen)),
             ],
             at=[{"word": word} for word in words],
         )
@@ -86,9 +85,7 @@ class EveryMicroStep(FewContributions):
         now = {"u": step, "more": turn - (self.few + 1), "h": t - self.opens(step, turn)}
         later = self._in_all(name, given, reads, asked).at(**now)
         said = Implies(And(*given), And(*(self.form_passes(*each) for each in reads)))
-        return self.k.prove(
-            name, said, (), [asked, later, self.in_turns, self.there_are_some, l.numbered]
-        )
+        return self.k.prove(name, said, (), [asked, later, self.in_turns, l.numbered])
 
     def _in_all(
         self, name: str, given: Sequence[Bool], reads: Sequence[Read], asked: Theorem
@@ -108,7 +105,8 @@ class EveryMicroStep(FewContributions):
             *(self.one_by_one.at(m=x) for x in (few, m)),
             self.open_later.at(m=few + 1, more=self.more + 1),
             *(self.there_are_some, l.mesh.on_axes, self.before_is[3]),
-            *(each.at(**form) for form in (known, unknown) for each in self.before_is[:3]),
+            *(each.at(**known) for each in self.before_is[1:3]),
+            *(each.at(**unknown) for each in self.before_is[:2]),
         ]
         for _, b, state, u in reads:
             at = {"m": m, "b": substitute(b, (l.t, first))}
@@ -126,8 +124,8 @@ class EveryMicroStep(FewContributions):
             f"{name}_in_every_micro_step",
             self.more,
             substitute(passes, here),
-            [*self.in_turn(m), *(substitute(each, here) for each in given)],
+            [*self.place_in(m), *(substitute(each, here) for each in given)],
             base=[asked.at(t=self.line_in(few + 1)), self.same_in_turns.at(m=few + 1)],
             step=facts,
-            at=[{}, {"s": before}],
+            at=[{"s": before}],
         )

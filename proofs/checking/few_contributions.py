@@ -83,14 +83,14 @@ class FewContributions(MicroStepsAlike):
         return self.k.suppose(
             "contributions_are_made_in_their_micro_steps",
             [t],
-            Implies(And(t >= 0, t < l.last, self.contributes(t)), And(m >= 0, inside)),
+            Implies(And(t >= 0, t < l.last, self.contributes(t)), inside),
         )
 
     # ------------------------------------------------------------ what is not made by lines
     def _none_made(self) -> Theorem:
         """Of a contribution that a line does not make there is nothing in what it computes."""
         l, k, t, s, level, zero = self.l, self.k, self.l.t, self.l.s, self.l.level, IntVal(0)
-        given = [t >= -1, t <= l.last, self.is_contribution(s), Implies(t >= 0, Not(self.makes(t, s)))]
+        given = [t <= l.last, self.is_contribution(s), Implies(t >= 0, Not(self.makes(t, s)))]
         now = l.step(t)
         names = [
             *(l.names.at(w=w, u=now, m=l.micro(t)) for w in (CONTRIBUTION, TOKENS)),
@@ -182,15 +182,14 @@ class FewContributions(MicroStepsAlike):
             moved.append(l.of_nothing.at(**l.row_as(made)))
         one, other = self.is_contribution(l.s), Implies(self.born, self.is_contribution(self.other))
         apart = [Not(self.makes(t, l.s)), Implies(self.born, Not(self.makes(t, self.other)))]
-        given = [t >= 0, t < l.last]
         cases = [
-            k.prove(f"a_line_that_{name}_leaves_alike_what_is", after, [*given, *more], [*runs, *uses])
+            k.prove(f"a_line_that_{name}_leaves_alike_what_is", after, [t >= 0, *more], [*runs, *uses])
             for name, more, uses in (
                 ("moves", [moves, alike], moved),
                 ("is_elsewhere", [untouched, alike], [self.not_apart]),
                 (
                     "makes_neither",
-                    [Not(moves), Not(untouched), one, other, *apart],
+                    [t < l.last, Not(moves), Not(untouched), one, other, *apart],
                     [*(self.none_made.at(s=s) for s in both), l.mesh.on_axes.at(a=a)],
                 ),
             )
@@ -198,7 +197,7 @@ class FewContributions(MicroStepsAlike):
         return k.prove(
             "a_line_leaves_alike_what_it_makes_none_of",
             after,
-            [*given, alike, one, other, *apart],
+            [t >= 0, t < l.last, alike, one, other, *apart],
             cases,
         )
 
@@ -247,39 +246,35 @@ class FewContributions(MicroStepsAlike):
             [self.not_uneven.at(h=zero), self.every_turn.at(more=m - self.few)],
         )
 
-    def of_this_step(self, s: Any) -> list[Bool]:
-        """That s is a contribution to step u."""
-        l = self.l
-        which = l.which(s)
-        inside = l.time(s) == l.u, l.u <= l.last, which >= 0, which < l.micro_steps
-        return [self.is_contribution(s), *inside]
-
     @property
     def earlier_one(self) -> Any:
         """The contribution of the micro-step before."""
         return self.before(TRUE, self.l.u, self.l.s)
 
     @property
-    def before_known(self) -> list[Theorem]:
-        return [*(each.at(is_known=TRUE) for each in self.before_is[:3]), self.before_is[3]]
+    def before_known(self) -> tuple[Theorem, Theorem, Theorem, Theorem]:
+        """Whether it is moved, what the one before is, whether there is one, and its name."""
+        moves, one, has, name = self.before_is
+        return moves.at(is_known=TRUE), one.at(is_known=TRUE), has.at(is_known=TRUE), name
 
     def _shifted(self) -> Theorem:
         """What there is of a contribution is what there was of the one before, a micro-step earlier."""
         l, m, few, s, one = self.l, self.l.m, self.few, self.l.s, self.earlier_one
-        n = self.index(l.which(s))
+        n, which = self.index(l.which(s)), l.which(s)
+        of_step = self.is_contribution(s), l.time(s) == l.u, l.u <= l.last, which < l.micro_steps
         born = {"t": self.opens(l.u, few + 1)}, {"t": self.opens(l.u, few), "s": one}
         return self.k.prove(
             "contributions_are_what_those_before_were",
             self.at_opening(m + 1, s) == self.at_opening(m, one),
-            [*self.has_ended(m), *self.of_this_step(s), n > few, n < self.turns],
+            [*self.has_ended(m), *of_step, n > few, n < self.turns],
             [
                 self.left.at(is_known=TRUE),
-                *self.before_known,
+                *self.before_known[1:],
                 *(self.unborn.at(**at) for at in born),
                 self.open_later.at(m=few + 1, more=n - (few + 1)),
                 self.open_later.at(m=few, more=n - 1 - few),
-                *(self.open_later.at(m=x, more=m + 1 - x) for x in (few, few + 1)),
-                *(self.one_by_one.at(m=x) for x in (few, few + 1)),
+                self.open_later.at(m=few + 1, more=m - few),
+                self.one_by_one.at(m=few),
                 self.there_are_some,
             ],
         )
@@ -288,13 +283,14 @@ class FewContributions(MicroStepsAlike):
         """Some micro-steps later it stays as it is."""
         l, few, s, one = self.l, self.few, self.l.s, self.earlier_one
         m = few + 1 + self.more
-        n = self.index(l.which(s))
+        n, end = self.index(l.which(s)), self.opens(l.u, m + 1)
+        of_step = self.is_contribution(s), l.time(s) == l.u
         return self.k.induct(
             "contributions_stay_as_they_are",
             self.more,
             self.at_opening(m + 1, s) == self.at_opening(m, s),
-            [*self.has_ended(m), *self.of_this_step(s), n <= self.more],
-            base=[self.left.at(is_known=TRUE, m=few + 1), *self.before_known, self.there_are_some],
+            [l.u >= 0, m + 1 <= self.turns, *self.ended(end), *of_step, n <= self.more],
+            base=[self.left.at(is_known=TRUE, m=few + 1), *self.before_known[::2]],
             step=[
                 *(self.left.at(is_known=TRUE, m=x) for x in (m, m + 1)),
                 *self.before_known,
@@ -305,16 +301,17 @@ class FewContributions(MicroStepsAlike):
         )
 
     # ------------------------------------------------------------- after all micro-steps
-    def is_spared(self, t: Any, s: Any) -> Bool:
-        """Whether s is a contribution of which there is as much before line t as of the one before.
-
-        All micro-steps of its step are over; it is neither of the first few nor of the last few.
-        """
+    def is_inner(self, s: Any) -> list[Bool]:
+        """That s is a contribution, of neither the last few micro-steps of a step nor the first few."""
         l, few = self.l, self.few
         u, which = l.time(s), l.which(s)
-        n, end = self.index(which), self.opens(u, self.turns)
-        named = self.is_contribution(s), u >= 0, u <= l.last, which >= 0, which < l.micro_steps
-        return And(*named, n > few, n + few + 1 < self.turns, end <= self.until, end <= t)
+        n = self.index(which)
+        named = self.is_contribution(s), u >= 0, u <= l.last, which < l.micro_steps
+        return [*named, self.opens(u, self.turns) <= self.until, n + few + 1 < self.turns, n > few]
+
+    def is_spared(self, t: Any, s: Any) -> Bool:
+        """That there is as much of it before line t as of the one before: all micro-steps are over."""
+        return And(*self.is_inner(s), self.opens(self.l.time(s), self.turns) <= t)
 
     def _after_alike(self) -> Theorem:
         """After all micro-steps there is as much of each, but of the first few and the last few."""
@@ -323,16 +320,16 @@ class FewContributions(MicroStepsAlike):
         n = self.index(l.which(s))
         first, at_first = self._where_apart(end, **of)
         found, at = self._where_apart(end + self.more + 1, **of)
-        middle = [self.is_spared(end, s), l.time(s) == l.u, end <= l.last]
+        inner = [*self.is_inner(s), l.time(s) == l.u]
         begin = self.k.prove(
             "after_micro_steps_contributions_are_alike",
             Not(self.is_another(end, **of)),
-            middle,
+            [*inner, end <= l.last],
             [
                 *first,
                 self.shifted.at(m=m, **at_first),
                 self.stays.at(s=one, more=m - (few + 1), **at_first),
-                *self.before_known,
+                *self.before_known[1::2],
                 self.there_are_some,
             ],
         )
@@ -341,13 +338,13 @@ class FewContributions(MicroStepsAlike):
             "after_micro_steps_contributions_stay_alike",
             self.more,
             Not(self.is_another(t, **of)),
-            [*middle, t <= l.last],
+            [*inner, t <= l.last],
             base=[begin],
             step=[
                 *found,
                 self.line_of_others.at(t=t, other=one, is_born=TRUE, **at),
                 self.in_their_turns.at(t=t),
-                *self.before_known,
+                *self.before_known[1::2],
                 *(self.open_later.at(m=x, more=self.turns - x) for x in (n, n + 1)),
                 *(self.one_by_one.at(m=m), self.there_are_some),
             ],
@@ -413,17 +410,18 @@ class FewContributions(MicroStepsAlike):
         equal, same = (
             self.equal(TRUE, t, l.b, of, l.f, l.p, l.q, self.wanted, l.mesh.axes) for of in (s, one)
         )
+        over = [self.opens(l.time(s), self.turns) <= t]
         alike = l.what(one) == l.what(s), l.time(one) == l.time(s), l.which(one) == l.which(s) - n
         return self.k.induct(
             "one_of_the_first_few_stands_for_each",
             n,
             And(*alike, Implies(same, equal)),
-            [self.is_spared(t, s), t <= l.last, n <= self.index(l.which(s)) - self.few],
+            [*self.is_inner(s)[:-1], *over, t <= l.last, n <= self.index(l.which(s)) - self.few],
             base=[first],
             step=[
                 *(then, self.there_are_some, l.mesh.on_axes),
                 self.equal_alike.at(s=one, x=l.mesh.axes),
-                *(fact.at(u=l.time(s), s=one) for fact in self.before_known),
+                *(self.before_known[i].at(u=l.time(s), s=one) for i in (0, 1, 3)),
             ],
         )
 
@@ -435,12 +433,16 @@ class FewContributions(MicroStepsAlike):
         l, s, t = self.l, self.l.s, reads[0][0]
         asked = super().forms_equal(f"{name}_of_few", at, [*given, Not(self.is_spared(t, s))], reads)
         n = self.index(l.which(s)) - self.few
-        facts = [asked, asked.at(s=self.stand_in(s, n)), l.numbered, self.there_are_some]
-        for _, b, state, u in reads:
-            wanted = self.wanted_of(s, state, u)
-            facts.append(self.one_of_few.at(t=t, b=b, wanted=wanted, more=n))
-            if contributed(state) is None:
-                what, when, which = state.args
-                facts.append(l.names.at(w=what, u=when, m=which))
+        states = {id(state): state.args for *_, state, _ in reads if contributed(state) is None}
+        by_line = any(v is t for v in at)
+        facts = [
+            *(asked, asked.at(s=self.stand_in(s, n)), self.there_are_some),
+            *(
+                self.one_of_few.at(t=t, b=b, wanted=self.wanted_of(s, state, u), more=n)
+                for _, b, state, u in reads
+            ),
+            *(l.names.at(w=what, u=when, m=which) for what, when, which in states.values()),
+            *([l.numbered] if by_line and states else []),
+        ]
         passes = And(*(self.form_passes(*read) for read in reads))
         return self.k.prove(name, Implies(And(*given), passes), (), facts)

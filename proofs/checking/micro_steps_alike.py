@@ -41,9 +41,7 @@ class MicroStepsAlike(Comparisons):
         self.begins, self.turn = (k.function(name, INT, INT) for name in ("begins", "turn"))
         self.opens = k.function("opens", INT, INT, INT)
         self.until = self.begins(self.settled) + self.length  # the lines that the checker runs
-        self.there_are_some = k.suppose(
-            "there_are_micro_steps", [], And(self.few >= 0, self.span >= 0, self.turns >= 0)
-        )
+        self.there_are_some = k.suppose("there_are_micro_steps", [], And(self.few >= 0, self.span >= 0))
         self.one_by_one, self.in_turns = self._micro_steps()
         self.open_later = self._open_later()
         self.same_in_turns, self.right_in_turns = self._alike_in_turns()
@@ -63,8 +61,11 @@ class MicroStepsAlike(Comparisons):
     def in_turn(self, m: Any) -> list[Bool]:
         """That there is such a line, which the checker runs, or would."""
         t = self.line_in(m)
-        inside = self.l.u >= 0, m >= self.few, m < self.turns, self.h >= 0, self.h < self.span
-        return [*inside, t < self.until, t < self.l.last]
+        return [*self.place_in(m), t < self.until, t < self.l.last]
+
+    def place_in(self, m: Any) -> list[Bool]:
+        """That h is a line's place in micro-step m."""
+        return [self.l.u >= 0, m < self.turns, self.h >= 0, self.h < self.span]
 
     def ended(self, t: Any) -> list[Bool]:
         """That the lines before t are run."""
@@ -82,7 +83,7 @@ class MicroStepsAlike(Comparisons):
                 And(opens(u, m) >= 0, opens(u, m + 1) == opens(u, m) + self.span),
             ),
         )
-        inside = And(turn >= 0, turn < self.turns, opens(step, turn) <= t)
+        inside = And(turn < self.turns, opens(step, turn) <= t)
         return follow, k.suppose(
             "lines_are_in_their_micro_steps",
             [t],
@@ -125,7 +126,7 @@ class MicroStepsAlike(Comparisons):
             l.micro(here) == own + (m - self.few),
             Or(own == self.few, own == self.few + self.turns),
         ]
-        given, at = And(*self.in_turn(m)), [l.u, m, self.h]
+        given, at = And(m >= self.few, *self.in_turn(m)), [l.u, m, self.h]
         right = And(*self.right_alike(here, there))
         return (
             k.suppose("micro_steps_have_the_same_lines", at, Implies(given, And(*lines))),
@@ -310,16 +311,7 @@ class MicroStepsAlike(Comparisons):
             for name, more, uses in (
                 ("moves", [moves, even], self._moved_alike()),
                 ("is_elsewhere", [untouched, even], [self.not_uneven]),
-                (
-                    "computes",
-                    [Not(moves), Not(untouched)],
-                    [
-                        placed,
-                        placed.at(m=self.few),
-                        some,
-                        self.open_later.at(m=self.few, more=m - self.few),
-                    ],
-                ),
+                ("computes", [Not(moves), Not(untouched)], [placed, placed.at(m=self.few), some]),
             )
         ]
         return k.prove("a_line_of_micro_steps_leaves_it_so", after, [*given, even], cases)
@@ -334,7 +326,7 @@ class MicroStepsAlike(Comparisons):
             facts += (self.not_uneven.at(b=place(there), word=word) for word in words)
             made = [l.row[of_target](l.known, there, l.word[a], r, l.f[a]) for r in NUMBERS]
             forms = [self.parts(self.form_in(place(there), word)) for word in words]
-            facts += [self.adding(made, forms), l.of_nothing.at(**l.row_as(made))]
+            facts.append(self.adding(made, forms))
         return facts
 
     def _made_alike(self) -> Theorem:
@@ -347,7 +339,6 @@ class MicroStepsAlike(Comparisons):
             *alike,
             self.one_by_one,
             self.open_later.at(m=IntVal(0), more=m),
-            self.open_later.at(m=few, more=m - few),
             self.there_are_some,
             *self.before_is,
         ]
@@ -411,7 +402,7 @@ class MicroStepsAlike(Comparisons):
             self.grown(self.form, m),
             self.within_turns,
             [
-                *(self.not_uneven, self.one_turn, self.one_by_one, self.there_are_some),
+                *(self.not_uneven, self.one_turn),
                 self.every_turn.at(more=m - few),
             ],
         )

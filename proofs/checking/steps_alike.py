@@ -284,6 +284,6 @@ class StepsAlike(EveryMicroStep):
         earlier = self.earlier(l.s, *self.since)
         alike = AlikeLines(
             *(self.line_at, self.run_at, l.u, self.settled, earlier, self.as_before, self.in_step),
-            *(lines, [self.there_is_one, *self.name_is(*self.since)]),
+            *(lines, [self.there_is_one, *self.name_is(*self.since)], True),
         )
         return alike.computed(l)
