@@ -124,8 +124,11 @@ class EveryMicroStep(FewContributions):
             f"{name}_in_every_micro_step",
             self.more,
             substitute(passes, here),
-            [*self.place_in(m), *(substitute(each, here) for each in given)],
-            base=[asked.at(t=self.line_in(few + 1)), self.same_in_turns.at(m=few + 1)],
+            [*self.place_in(m), *(substitute(each, here) for each in given if each.op != ">=")],
+            base=[
+                *(asked.at(t=self.line_in(few + 1)), self.same_in_turns.at(m=few + 1)),
+                *(self.one_by_one.at(m=few), self.there_are_some),
+            ],
             step=facts,
             at=[{"s": before}],
         )
