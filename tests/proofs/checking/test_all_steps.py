@@ -373,20 +373,20 @@ MUTANTS = [
     (
         "of the first few contributions one is compared",
         "few_contributions.py",
-        "n > few, n + few + 1 < self.turns,",
-        "n > 0, n + few + 1 < self.turns,",
+        "n + few + 1 < self.turns, n > few]",
+        "n + few + 1 < self.turns, n > 0]",
     ),
     (
         "the last few contributions are not compared",
         "few_contributions.py",
-        "n > few, n + few + 1 < self.turns,",
-        "n > few, n < self.turns,",
+        "n + few + 1 < self.turns, n > few]",
+        "n < self.turns, n > few]",
     ),
     (
         "contributions stand for each other while micro-steps are run",
         "few_contributions.py",
-        "end <= self.until, end <= t)",
-        "end <= self.until)",
+        "self.is_inner(s), self.opens(self.l.time(s), self.turns) <= t)",
+        "self.is_inner(s), t >= 0)",
     ),
     (
         "an optimizer whose moment is right tells no gradients apart",
