@@ -11,8 +11,8 @@ The schedule is executed on normal forms instead of values. Five things are requ
 What is not known meets no requirement.
 It is accepted when all hold in every step, on units with an element for each device. Theorems: T1 how
 operators combine and what they read, T2 and T4 that what compares equal matches, and what does not
-differs in some run, T4 that few steps and micro-steps decide all, T3 each requirement but room has a run that breaks it
-alone and diverges.
+differs in some run, T4 that few steps and micro-steps decide all, T3 each requirement but room has a
+run that breaks it alone and diverges.
 """
 
 from __future__ import annotations
