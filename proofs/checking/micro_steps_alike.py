@@ -212,7 +212,7 @@ class MicroStepsAlike(Comparisons):
         end = self.opens(l.u, few + 2)
         said = substitute(self.grown(self.form, few + 1), (self.h, IntVal(0)))
         return self.k.suppose(
-            "the_micro_step_adds_what_the_one_before_added_one_micro_step_later",
+            "the_micro_step_adds_what_the_one_before_added",
             [l.u, l.known, l.b, l.s, l.word, l.f],
             Implies(And(l.u >= 0, few + 2 <= self.turns, *self.ended(end)), said),
         )

@@ -1,20 +1,16 @@
-"""T4: what E2 and E3 say of single runs and of gradient descent, of the lines of a schedule.
+"""T4: what E2 says of single runs, of the lines of a schedule.
 
-E2: if the optimizer is jointly injective, as SGD, momentum and Adam are, what an update leaves is the
-single device's only if it applied the whole gradient. E3: gradient descent matches for every model only
-if each contribution comes in once, and nothing else.
+If the optimizer is jointly injective, as SGD, momentum and Adam are, what an update leaves is the
+single device's only if it applied the whole gradient.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from proofs.checking.every_line import EveryLine
 from proofs.checking.symbols import UPDATE
 from proofs.trusted.kernel import Theorem
 from proofs.trusted.parts import substitute
 from proofs.trusted.terms import And, Implies
-from spec.models import training
 
 
 def injective_updates(c: EveryLine, always: Theorem) -> Theorem:
@@ -52,7 +48,7 @@ def injective_updates(c: EveryLine, always: Theorem) -> Theorem:
         equal.append(said if reads is None else Implies(reads, said))
         facts += [right.at(**at), always.at(b=place)]
     return k.prove(
-        "an_injective_update_is_right_if_and_only_if_it_applies_the_whole_gradient",
+        "an_injective_update_is_right_if_and_only_if_its_gradient_is",
         And(*(has == needs for has, needs in zip(left, single, strict=True))) == (applied == whole),
         [*c.line, l.kind(t) == UPDATE, target != moments, *c.on_a_device, *equal],
         [
@@ -70,20 +66,4 @@ def injective_updates(c: EveryLine, always: Theorem) -> Theorem:
                 by_count=l.applied_count(now),
             ),
         ],
-    )
-
-
-def descents(c: EveryLine, exact: Sequence[Theorem]) -> Theorem:
-    """Gradient descent matches, of rate 1 and from any weight, if and only if the form of what it
-    applies compares equal: in the run of each contribution.
-    """
-    (found,) = (each for each in exact if "gradients" in each.name)
-    right, equal = found.goal.args
-    start = c.k.reals("started_from")
-    here, single = (training.sgd(start, gradient, 1) for gradient in right.args)
-    return c.k.prove(
-        "gradient_descent_matches_if_and_only_if_every_contribution_comes_in_once",
-        (here == single) == equal,
-        found.given,
-        [found],
     )

@@ -40,7 +40,7 @@ def outline_of(result: Result) -> list[str]:
 
 def _conclusions(result: Result) -> Iterator[list[str]]:
     """What a claim concludes, from long to short: at last the names of its theorems alone."""
-    for rows in (3, 2, 1):
+    for rows in (3, 2, 1, 0):
         said, apart = [_concluded(theorem, rows) for theorem in result.theorems], [""] * (rows > 1)
         lines = [line for each in said for line in (*each, *apart)]
         yield ["", *lines, *([] if apart else [""])]
@@ -49,21 +49,28 @@ def _conclusions(result: Result) -> Iterator[list[str]]:
 
 
 def _concluded(theorem: Theorem, rows: int) -> list[str]:
-    """What a theorem concludes, in so many rows; or which values refute what."""
+    """What a theorem concludes, in so many rows, and under which conditions: in none, how many there
+    are. Or which values refute what.
+    """
     if theorem.counterexample is not None:
         (asked,) = theorem.obligations
         said = [f"not always: {_brief([asked.goal], 2)}", f"counterexample: {values_of(theorem)}"]
         lines = [line for each in said for line in wrapped(each, "    ")]
         return [*wrapped(theorem.name, "  "), *lines]
     conditions, goals = parts(theorem)
+    if not rows:
+        given = f"if {counted(len(conditions), 'condition')}, then " if conditions else ""
+        more = len(", and 10 more") * (len(goals) > 1)
+        said = _brief(goals, 1, len(given) + more)
+        return [*wrapped(theorem.name, "  "), *wrapped(f"{given}{said}", "    ")]
     given = [f"if {_brief(conditions, min(rows, 2))}"] if conditions else []
     said = [*given, f"{'then ' * bool(given)}{_brief(goals, rows)}"]
     return [*wrapped(theorem.name, "  "), *(line for each in said for line in wrapped(each, "    "))]
 
 
-def _brief(formulas: Sequence[Bool], lines: int) -> str:
+def _brief(formulas: Sequence[Bool], lines: int, taken: int = 0) -> str:
     """As many formulas as some lines have room for, and how many more; a long one cut at a space."""
-    said, most = [*map(text, formulas)], lines * (width() - 8)
+    said, most = [*map(text, formulas)], lines * (width() - 8) - taken
     fits = [n for n in range(1, len(said) + 1) if len(", ".join(said[:n])) <= most]
     kept = max(fits, default=1)
     first = ", ".join(said[:kept])

@@ -426,9 +426,9 @@ MUTANTS = [
     ),
     (
         "gradient descent of rate 0 matches only if every contribution comes in once",
-        "single_runs.py",
-        "training.sgd(start, gradient, 1)",
-        "training.sgd(start, gradient, 0)",
+        "all_steps.py",
+        "training.sgd(start, of, 1)",
+        "training.sgd(start, of, 0)",
     ),
     (
         "what is added has not to settle for each micro-step to add the same",
