@@ -59,10 +59,10 @@ def _concluded(theorem: Theorem, rows: int) -> list[str]:
         return [*wrapped(theorem.name, "  "), *lines]
     conditions, goals = parts(theorem)
     if not rows:
-        given = f"if {counted(len(conditions), 'condition')}, then " if conditions else ""
+        when = f"if {counted(len(conditions), 'condition')}, then " if conditions else ""
         more = len(", and 10 more") * (len(goals) > 1)
-        said = _brief(goals, 1, len(given) + more)
-        return [*wrapped(theorem.name, "  "), *wrapped(f"{given}{said}", "    ")]
+        brief = f"{when}{_brief(goals, 1, len(when) + more)}"
+        return [*wrapped(theorem.name, "  "), *wrapped(brief, "    ")]
     given = [f"if {_brief(conditions, min(rows, 2))}"] if conditions else []
     said = [*given, f"{'then ' * bool(given)}{_brief(goals, rows)}"]
     return [*wrapped(theorem.name, "  "), *(line for each in said for line in wrapped(each, "    "))]
