@@ -12,6 +12,10 @@ from psem_check.terms import Rejected
 from psem_check.tree import ASSUMES, DEFINES, Obligation, Part, Theorem
 
 MISSING = "it has no proof"
+# what of a step has numbers of terms in it, and of symbols; `base` is a term in recursions alone
+TERM = {"index", "goal", "formula", "body", "witness", "claim"}
+TERMS = {*TERM, "params", "variables", "given", "values", "at"}
+SYMBOLS = {"symbol", "found", "functions"}
 
 
 @dataclass(frozen=True)
@@ -135,31 +139,11 @@ def _natural(number: Any, below: int) -> int:
 
 
 def _with_terms(graph: Graph, step: Mapping[str, Any]) -> dict[str, Any]:
-    """A step with terms and symbols in place of their numbers in the file."""
-    rule = step["rule"]
+    """A step with terms and symbols in place of their numbers in the file, however deep in lists."""
+    terms = {*TERMS, "base"} if step["rule"] == "recursion" else TERMS
 
-    def term(number: Any) -> int:
-        return graph.term(number)
+    def read(given: Any, number: Callable[[Any], int]) -> Any:
+        return [read(each, number) for each in given] if type(given) is list else number(given)
 
-    def terms(numbers: Any) -> list[int]:
-        return [graph.term(n) for n in listed(numbers)]
-
-    def pairs(values: Any) -> list[list[int]]:
-        return [[graph.term(variable), graph.term(value)] for variable, value in listed(values)]
-
-    def many(values: Any) -> list[list[list[int]]]:
-        return [pairs(each) for each in listed(values)]
-
-    def symbols(numbers: Any) -> list[int]:
-        return [graph.symbol(n) for n in listed(numbers)]
-
-    readers: dict[str, Callable[[Any], Any]] = {
-        **dict.fromkeys(("index", "goal", "formula", "body", "witness", "claim"), term),
-        **dict.fromkeys(("params", "variables", "given"), terms),
-        **dict.fromkeys(("symbol", "found"), graph.symbol),
-        "functions": symbols,
-        "values": pairs,
-        "at": many,
-        "base": term if rule == "recursion" else listed,
-    }
-    return {key: readers.get(key, lambda same: same)(value) for key, value in step.items()}
+    kinds = {**dict.fromkeys(terms, graph.term), **dict.fromkeys(SYMBOLS, graph.symbol)}
+    return {key: read(given, kinds[key]) if key in kinds else given for key, given in step.items()}
