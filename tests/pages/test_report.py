@@ -14,13 +14,13 @@ from psem_model.audit.explanation import MANY, assumed, defined, spoken_of
 from psem_model.audit.formulas import statement
 from psem_model.audit.obligations import exported
 from psem_model.certify.certificate import compressed
-from psem_model.certify.tree import tree
 from psem_model.pages import mathematics
 from psem_model.pages.claims_report import page
 from psem_model.pages.evidence import CERTIFIED, NOT_RUN, OTHER, PROVED, Evidence, evidence
 from psem_model.text import places
 from psem_model.text.html import text as as_html
 from psem_model.text.report import Prose
+from tests.support.certificates import unproved
 from tests.support.html import opened, outside, read
 from tests.support.schemas import validator
 
@@ -256,8 +256,8 @@ def built(tmp_path, monkeypatch, document):
 
 
 def test_a_certificate_is_checked_before_it_is_shown(built, results):
-    shown = tree(results)
-    found = built(compressed(shown))  # it has no proof of any obligation
+    shown = unproved(results)
+    found = built(compressed(shown))
     said = {result.claim.id: found.certified(result) for result in results}
     assert said["S1"] == "checked but for 5 of 5 obligations"
     assert said["M8"] == "checked, its values evaluated"
@@ -266,7 +266,7 @@ def test_a_certificate_is_checked_before_it_is_shown(built, results):
 
 
 def test_a_certificate_of_other_claims_is_not_theirs(built, results):
-    found = built(compressed(tree(results[1:])))
+    found = built(compressed(unproved(results[1:])))
     assert found.certified(results[0]) == OTHER
 
 
