@@ -98,6 +98,7 @@ def broken_schedules() -> tuple[Broken, ...]:
             replace(dp, finish=tuple(map(_within, dp.finish))),
             steps=2,
         ),
+        Broken("zeros_are_not_there_in_the_next_step", "whole", _of_released_zeros(), steps=2),
         Broken("a_view_is_kept_before_the_update", "fresh", _of_an_old_view(), steps=2),
         *_of_one_need(),
         *_of_places(),
@@ -229,6 +230,13 @@ def _of_an_old_view() -> Schedule:
     reads = tuple(replace(op, source=view) for op in dp.micro_step)
     keep = operation(Kind.KEEP, Buffer.PARAMETERS, view, span=Span.WHOLE)
     return replace(around(dp, before=(keep,)), micro_step=reads, start=(view,))
+
+
+def _of_released_zeros() -> Schedule:
+    """Data parallelism that adds a sum of which nothing was added, and releases it."""
+    add = operation(Kind.ACCUMULATE, Buffer.FRESH, Buffer.GRADIENTS)
+    gone = operation(Kind.RELEASE, Buffer.FRESH)
+    return around(derive(STRATEGIES["dp"]), first=(add,), last=(gone,))
 
 
 def _of_no_moments() -> Schedule:

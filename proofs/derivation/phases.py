@@ -29,8 +29,9 @@ def require_phases() -> None:
 
 
 def _schedules() -> Iterator[Schedule]:
-    """Of every realisable placement of a batch axis and every named strategy; as they clip, too."""
-    for placed in (*realisable_placements().values(), *STRATEGIES.values()):
+    """Of every realisable placement of a batch axis; of named strategies as they sum and clip, too."""
+    yield from map(derive, realisable_placements().values())
+    for placed in STRATEGIES.values():
         some = {"each": True}, {"first": placed.axes}, {"again": placed.axes, "uses": 2}
         for fields in ({}, {"hold": True}, *some):
             schedule = derive(replace(placed, **fields))

@@ -34,6 +34,7 @@ from spec.meaning.terms import given_to
 from spec.models.values import Does, Operation, Value
 
 AT_A_TIME = 8  # lines
+NO_INDEX = -1  # is cut
 
 
 @dataclass(frozen=True)
@@ -157,15 +158,13 @@ class ListedPrograms(ProgramRuns):
     def __init__(self, k: Kernel) -> None:
         super().__init__(k)
         self.number, self.length = k.fixed("program_number", INT), k.fixed("length", INT)
+        self.instances: dict[tuple[str, int, int], Theorem] = {}  # that programs have in common
 
     def of_listed(self, programs: Mapping[str, Program]) -> Theorem:
         """All that is made lies so, in each of the programs: all their lines are accepted."""
         t, length, is_listed = self.t, self.length, [self.number >= 0, self.number < len(programs)]
         parts = [self._parts(n, ProgramListing(p).lines) for n, p in programs.items()]
-        said = []
-        for q, of in enumerate(parts):
-            long = self.length == of[-1].lines.stop
-            said.append(Implies(self.number == q, And(long, *(part.is_so() for part in of))))
+        said = [Implies(self.number == q, self._is_so(of)) for q, of in enumerate(parts)]
         listed = self.k.suppose("programs_are_as_they_are_listed", [], And(*said))
         all_accepted = [self._all_accepted(q, of, listed) for q, of in enumerate(parts)]
         accepted = self.k.prove(
@@ -196,16 +195,25 @@ class ListedPrograms(ProgramRuns):
             found.append(Part(of, some, is_so, means, rules))
         return found
 
+    def _is_so(self, parts: Sequence[Part]) -> Bool:
+        """A program has these lines, and no more."""
+        return And(self.length == parts[-1].lines.stop, *(part.is_so() for part in parts))
+
     def _all_accepted(self, number: int, parts: Sequence[Part], listed: Theorem) -> Theorem:
         """All lines of a program are accepted, one after the other: each is an instance of a rule."""
         so_far = self.accepted_first
+        of_program = self.k.prove(
+            f"program_{number}_is_as_it_is_listed",
+            self._is_so(parts),
+            [self.number == number],
+            [listed],
+        )
         for part in parts:
-            at = [IntVal(r) for r in part.lines]
             so_far = self.k.prove(
                 f"lines_of_{part.name}_are_accepted",
                 self.are_accepted(part.lines.stop),
                 [self.number == number],
-                [so_far, listed, part.means, *part.rules, *(self.accepted_next.at(line=r) for r in at)],
+                [so_far, of_program, part.means, *part.rules, *map(self._next, part.lines)],
             )
         return so_far
 
@@ -216,8 +224,19 @@ class ListedPrograms(ProgramRuns):
         cut = next((lie.index for lie in (*lies, line.lie) if lie.index), "")
         layouts = [lie.layout for lie in lies[: 2 if line.kind in READ_TWO else 1]]
         rule = self.rule(line.kind, layouts, line.lie.layout, cut in line.over)
-        at = {"index": IntVal(indices.index(cut))} if cut else {}
-        return rule.at(line=IntVal(number), **at)
+        return self._instance(rule, number, indices.index(cut) if cut else NO_INDEX)
+
+    def _next(self, number: int) -> Theorem:
+        """Lines before the next one are accepted, if those before a line are, and it is."""
+        return self._instance(self.accepted_next, number, NO_INDEX)
+
+    def _instance(self, theorem: Theorem, number: int, index: int) -> Theorem:
+        """What is said of a line, and an index that is cut: an instance for all programs."""
+        key = theorem.name, number, index
+        if key not in self.instances:
+            at = {} if index == NO_INDEX else {"index": IntVal(index)}
+            self.instances[key] = theorem.at(line=IntVal(number), **at)
+        return self.instances[key]
 
     def _lie_is(self, r: Any, lie: Lie, indices: Sequence[str]) -> Bool:
         """How what a line makes lies."""

@@ -94,6 +94,7 @@ SEVERAL = (  # axes at once
 )
 
 ATTENTION = frozenset({"scores", "seen", "shares", "shares_mask", "shares_dropped"})
+LLAMA_ON = "tp+sp", "cp-all-gather", "ep"  # axes on which its layer's lines are listed
 IN_A_KERNEL, WIDTH = replace(TEXTBOOK, inside=ATTENTION), 2  # bytes of a weight
 
 
@@ -173,7 +174,7 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     Of embedding, layer and head, on every model axis, with and without recomputation; of a layer whose
     attention is one kernel, too. And whatever the typing rule accepts of an operation is right. Where
     the checker accepts all lines, what each makes lies as it is said to: by induction over lines, of
-    any program; that those of GPT's parts are accepted is proved. On whole values they are the model
+    any program; that it accepts those of listed programs is proved. On whole values they are the model
     and its gradients by the chain rule. A copy's gradient sums over the outputs of its uses: where
     these are cut it is partial, by the rule of summed indices, and the all-reduce of its terms is the
     whole gradient. The turns of a ring are an axis, with one rule more: a softmax of each turn's keys
@@ -225,15 +226,22 @@ def _require_fit(part: Part) -> None:
 
 
 def listed() -> dict[str, Program]:
-    """Programs that are proved line by line: of GPT's parts, on each model axis but a ring."""
+    """Programs that are proved line by line, on each model axis but a ring.
+
+    Of GPT's parts; on some of Llama's layer, too, and on one of GPT's layer that makes all again.
+    """
     found = {}
     for name, axis in MODEL_AXES.items():
         if axis.ring:
             continue
-        model = WITH_EXPERTS[0] if name == "ep" else GPT
-        for part in parts(model):
-            where = name.replace("+", "_").replace("-", "_")
-            found[f"{part.name.replace(' ', '_')}_on_{where}"] = distribute(part, (axis,))
+        where = name.replace("+", "_").replace("-", "_")
+        gpt, llama = WITH_EXPERTS if name == "ep" else (GPT, LLAMA)
+        for part in parts(gpt):
+            found[f"{part.name}_on_{where}"] = distribute(part, (axis,))
+        if name in LLAMA_ON:
+            found[f"llama_layer_on_{where}"] = distribute(layer(llama), (axis,))
+        if axis == TENSOR:
+            found[f"layer_made_again_on_{where}"] = distribute(layer(gpt), (axis,), EVERYTHING)
     return found
 
 

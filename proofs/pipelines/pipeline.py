@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from proofs.claim import claim
+from proofs.pipelines.executed import require_executed
 from proofs.tools.encoding import Symbolic
 from proofs.trusted.kernel import Bool, Kernel, KernelError, Theorem
 from proofs.trusted.terms import And, If, Not, Or, RealVal
@@ -129,6 +130,7 @@ def gpipe_idles(k: Kernel) -> tuple[Theorem, ...]:
 
     (Claim B1; GPipe 1811.06965 section 2.3, 2104.04473 section 2.2.1)
     """
+    require_executed()
     t = Timetable(k, Order.GPIPE)
     f, b, several = t.f > 0, t.b > 0, t.m >= 1
     loss = k.prove(

@@ -1,0 +1,37 @@
+"""B1: pipelines executed, each work as soon as it can be, take and hold what closed forms say.
+
+A few of each order, in numbers: what a step takes, how long a stage idles in it, and among other steps,
+and how many micro-batches are in flight on each stage.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from proofs.trusted.kernel import KernelError
+from spec.pipelines.idle_and_held import bubble, bubble_repeated, in_flight, makespan
+from spec.pipelines.pipeline import Order, Pipeline
+from spec.pipelines.timeline import timeline
+
+FORWARD, BACKWARD, WEIGHTS = Fraction(3), Fraction(7), Fraction(2)
+PIPES = (
+    Pipeline(Order.GPIPE, 3, 4, 1, FORWARD, BACKWARD),
+    Pipeline(Order.ONE_F_ONE_B, 3, 5, 1, FORWARD, BACKWARD),
+    Pipeline(Order.INTERLEAVED, 3, 6, 2, FORWARD, BACKWARD),
+    Pipeline(Order.ZB_H1, 3, 6, 1, FORWARD, BACKWARD, weights=WEIGHTS),
+    Pipeline(Order.ZB_H2, 3, 6, 1, FORWARD, BACKWARD, weights=WEIGHTS),
+    Pipeline(Order.ZB_H2, 3, 6, 1, Fraction(5), Fraction(9), weights=Fraction(4)),
+    Pipeline(Order.DUALPIPE_V, 3, 8, 2, FORWARD, FORWARD + WEIGHTS, weights=WEIGHTS),
+)
+
+
+def require_executed() -> None:
+    """Raise KernelError unless pipelines that are executed are as closed forms say."""
+    for pipe in PIPES:
+        run, stages = timeline(pipe), range(pipe.stages)
+        flights = [run.in_flight(stage) for stage in stages]
+        if run.makespan != makespan(pipe) or flights != [in_flight(pipe, stage) for stage in stages]:
+            raise KernelError(f"B1: {pipe} takes {run.makespan}, and has {flights} in flight")
+        idle = [run.idle(stage) for stage in stages]  # on the first stage most
+        if run.bubble(0) != bubble(pipe) or not max(idle) == idle[0] == bubble_repeated(pipe):
+            raise KernelError(f"B1: {pipe} idles {run.bubble(0)}, among others {idle}")
