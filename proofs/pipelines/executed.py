@@ -7,10 +7,11 @@ and how many micro-batches are in flight on each stage.
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import accumulate
 
 from proofs.trusted.kernel import KernelError
-from spec.pipelines.idle_and_held import bubble, bubble_repeated, in_flight, makespan
-from spec.pipelines.pipeline import Order, Pipeline
+from spec.pipelines.idle_and_held import bubble, bubble_repeated, fullest, in_flight, makespan
+from spec.pipelines.pipeline import Half, Order, Pipeline, order
 from spec.pipelines.timeline import timeline
 
 FORWARD, BACKWARD, WEIGHTS = Fraction(3), Fraction(7), Fraction(2)
@@ -35,3 +36,13 @@ def require_executed() -> None:
         idle = [run.idle(stage) for stage in stages]  # on the first stage most
         if run.bubble(0) != bubble(pipe) or not max(idle) == idle[0] == bubble_repeated(pipe):
             raise KernelError(f"B1: {pipe} idles {run.bubble(0)}, among others {idle}")
+        if not pipe.in_two_parts and any(_holds_otherwise(pipe, stage) for stage in stages):
+            raise KernelError(f"B1: {pipe} holds otherwise than its order says")
+
+
+def _holds_otherwise(pipe: Pipeline, stage: int) -> bool:
+    """Whether a stage whose chunks keep unlike sizes holds more, or less, than its order says."""
+    sizes = range(1, pipe.chunks + 1)
+    works = order(pipe, stage)
+    held = accumulate(sizes[w.chunk] * (1 if w.phase is Half.FORWARD else -1) for w in works)
+    return fullest(pipe, stage, sizes) != max(held)
