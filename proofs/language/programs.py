@@ -94,7 +94,7 @@ SEVERAL = (  # axes at once
 )
 
 ATTENTION = frozenset({"scores", "seen", "shares", "shares_mask", "shares_dropped"})
-LLAMA_ON = "tp+sp", "cp-all-gather", "ep"  # axes on which its layer's lines are listed
+LLAMA_ON = ("tp+sp",)  # axes on which its layer's lines are listed
 IN_A_KERNEL, WIDTH = replace(TEXTBOOK, inside=ATTENTION), 2  # bytes of a weight
 
 
