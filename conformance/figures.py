@@ -85,5 +85,5 @@ def master(policy: BytePolicy) -> Number:
     """How much of the optimizer's state is a copy of the weights: of its bytes, so many."""
     from fractions import Fraction
 
-    copies = sum(size for size, what in policy.parts[2] if "master weight" in what)
+    copies = sum(size for size, what in policy.sources[2] if "master weight" in what)
     return Fraction(copies, policy.k) if policy.k else 0

@@ -55,7 +55,7 @@ def costs_of_products(k: Kernel) -> tuple[Theorem, ...]:
         except HoldError:
             continue
         if whole.states not in proved:
-            name, schedule = "_times_".join(names).replace("-", "_"), derive(whole.states)
+            name, schedule = "_x_".join(names).replace("-", "_"), derive(whole.states)
             sent, expected = _sent(schedule, sizes.of(whole.axes)), _expected(whole, sizes)
             if sent.keys() != expected.keys():
                 raise KernelError(f"{k.claim}: {name} sends along {[*sent]}, not along {[*expected]}")

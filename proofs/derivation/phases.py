@@ -42,7 +42,7 @@ def _schedules() -> Iterator[Schedule]:
 
 def _phases(schedule: Schedule) -> Iterator[Phase]:
     """The phase that each operation serves."""
-    for part in schedule.parts:
+    for part in schedule.bodies:
         done = set[Kind]()
         for op in part:
             done.add(op.kind)

@@ -56,7 +56,7 @@ class AnyTimes:
         self.p, self.m = k.fixed("p", INT), k.fixed("m", INT)
         self.t, self.w, self.end = (k.fixed(name, REAL) for name in ("t", "w", "end"))
         self.pipe = Pipeline(
-            Order.DUALPIPE_V, self.p, self.m, 2, self.t, self.t + self.w, weights=self.w
+            Order.DUALPIPE_V, self.p, self.m, 2, self.t, self.t + self.w, of_weights=self.w
         )
         self.both = self.pipe.forward + self.pipe.backward
         enough = self.m >= least_micro_batches(self.pipe)
@@ -197,7 +197,7 @@ class AnyTimes:
 def _lengths(k: Kernel) -> tuple[Theorem, ...]:
     """The idle time as published, in the times of whole stages, and in equal times."""
     p, m, f, w = k.reals("p m f w")
-    pipe = Pipeline(Order.DUALPIPE_V, p, m, 2, f, f + w, weights=w)
+    pipe = Pipeline(Order.DUALPIPE_V, p, m, 2, f, f + w, of_weights=w)
     chunks, full = pipe.virtual_stages, f + w
     equal = Pipeline(Order.DUALPIPE_V, p, m, 2)
     return (

@@ -36,7 +36,7 @@ class Timetable:
         self.k = k
         self.p, self.m, self.t, self.w = k.reals("p m t w")
         self.pipe = Pipeline(
-            Order.DUALPIPE_V, self.p, self.m, 2, self.t, self.t + self.w, weights=self.w
+            Order.DUALPIPE_V, self.p, self.m, 2, self.t, self.t + self.w, of_weights=self.w
         )
         self.here, self.round = k.reals("stage round")
         self.after = self.here + 1
@@ -65,7 +65,7 @@ class Timetable:
         """A backward of a closing round, until it passes on what it makes."""
         among = closing_round(self.pipe, stage, number)
         at_once = 2 * among + 1 - chunk <= stage
-        return If(at_once, self.backward, self.pipe.parts[0])
+        return If(at_once, self.backward, self.pipe.backward_times[0])
 
     def last(self, stage: Any, number: Any) -> Any:
         return last_start(self.pipe, stage, number)
@@ -221,7 +221,7 @@ class Timetable:
     def _in_turn(self) -> tuple[Theorem, ...]:
         """A stage's works, one after the other, from round to round."""
         p, m, t, w, here, r = self.p, self.m, self.t, self.w, self.here, self.round
-        both, (first, _) = self.both, self.pipe.parts
+        both, (first, _) = self.both, self.pipe.backward_times
         return (
             self._show(
                 "warm_up_rounds_take_turns",
@@ -277,7 +277,7 @@ class Timetable:
         """All first parts end before the second ones that are left, and those within the span."""
         p, m, here = self.p, self.m, self.here
         ended = all_first_parts_ended(self.pipe, here)
-        first, w = self.pipe.parts
+        first, w = self.pipe.backward_times
         return (
             self._show(
                 "nothing_starts_before_0",

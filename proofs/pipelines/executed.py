@@ -19,10 +19,10 @@ PIPES = (
     Pipeline(Order.GPIPE, 3, 4, 1, FORWARD, BACKWARD),
     Pipeline(Order.ONE_F_ONE_B, 3, 5, 1, FORWARD, BACKWARD),
     Pipeline(Order.INTERLEAVED, 3, 6, 2, FORWARD, BACKWARD),
-    Pipeline(Order.ZB_H1, 3, 6, 1, FORWARD, BACKWARD, weights=WEIGHTS),
-    Pipeline(Order.ZB_H2, 3, 6, 1, FORWARD, BACKWARD, weights=WEIGHTS),
-    Pipeline(Order.ZB_H2, 3, 6, 1, Fraction(5), Fraction(9), weights=Fraction(4)),
-    Pipeline(Order.DUALPIPE_V, 3, 8, 2, FORWARD, FORWARD + WEIGHTS, weights=WEIGHTS),
+    Pipeline(Order.ZB_H1, 3, 6, 1, FORWARD, BACKWARD, of_weights=WEIGHTS),
+    Pipeline(Order.ZB_H2, 3, 6, 1, FORWARD, BACKWARD, of_weights=WEIGHTS),
+    Pipeline(Order.ZB_H2, 3, 6, 1, Fraction(5), Fraction(9), of_weights=Fraction(4)),
+    Pipeline(Order.DUALPIPE_V, 3, 8, 2, FORWARD, FORWARD + WEIGHTS, of_weights=WEIGHTS),
 )
 
 

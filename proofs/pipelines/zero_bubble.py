@@ -44,7 +44,7 @@ class AnyTimes:
         self.stage, self.unit = here = k.integers("stage unit")
         self.p, self.m = k.fixed("p", INT), k.fixed("m", INT)
         self.f, self.b, self.w, self.end = (k.fixed(name, REAL) for name in ("f", "b", "w", "end"))
-        self.pipe = Pipeline(kind, self.p, self.m, 1, self.f, self.b + self.w, weights=self.w)
+        self.pipe = Pipeline(kind, self.p, self.m, 1, self.f, self.b + self.w, of_weights=self.w)
         self.forward, self.backward = (
             k.function(name, INT, INT, REAL) for name in ("forward", "backward")
         )

@@ -26,7 +26,7 @@ def no_order_in_two_parts_idles_less(k: Kernel) -> tuple[Theorem, ...]:
     stage, unit, x = k.integers("stage unit x")
     p, m, works = (k.fixed(name, INT) for name in ("p", "m", "works"))
     f, b, w, end = (k.fixed(name, REAL) for name in ("f", "b", "w", "end"))
-    pipe = Pipeline(Order.ZB_H2, p, m, 1, f, b + w, weights=w)
+    pipe = Pipeline(Order.ZB_H2, p, m, 1, f, b + w, of_weights=w)
     forward, backward, weights = (
         k.function(name, INT, INT, REAL) for name in ("forward", "backward", "weights")
     )

@@ -38,7 +38,7 @@ class Timetable:
     def __init__(self, k: Kernel, kind: Order) -> None:
         self.k = k
         self.p, self.m, self.f, self.b, self.w = k.reals("p m f b w")
-        self.pipe = Pipeline(kind, self.p, self.m, 1, self.f, self.b + self.w, weights=self.w)
+        self.pipe = Pipeline(kind, self.p, self.m, 1, self.f, self.b + self.w, of_weights=self.w)
         # a stage, one of its units, and a `later` one
         self.stage, self.unit, self.later, self.more = k.reals("stage unit later more")
         self.x, self.y, self.z = k.reals("x y z")

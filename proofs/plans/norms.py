@@ -24,7 +24,7 @@ def axes_of(step: Step) -> Axes:
     """All axes of a step's mesh."""
     of_programs = (axis.name for program in step.programs for axis in program.axes)
     of_groups = (axis for group in step.groups for axis in group.schedule.axes)
-    return tuple(dict.fromkeys((*of_programs, *([step.stages] if step.stages else ()), *of_groups)))
+    return tuple(dict.fromkeys((*of_programs, *([step.pipe] if step.pipe else ()), *of_groups)))
 
 
 def every_slice_counts_once(step: Step) -> bool:
@@ -71,12 +71,12 @@ def _within(schedule: Schedule) -> Axes:
 
 def _slices(step: Step, group: Group, within: Axes, device: Device) -> Iterator[Slice]:
     """What a device has of a group's weights: of layers those of its stage, of all its slices."""
-    stage = device.get(step.stages or "", 0)
+    stage = device.get(step.pipe or "", 0)
     for part, axes in ((program.part, program.axes) for program in step.programs):
         of_stage = {EMBEDDING: 0, HEAD: DEVICES - 1}
-        if step.stages and of_stage.get(part.name, stage) != stage:
+        if step.pipe and of_stage.get(part.name, stage) != stage:
             continue
-        own = {step.stages} if step.stages and is_layer(part.name) else set()
+        own = {step.pipe} if step.pipe and is_layer(part.name) else set()
         for weight in (weight for weight in part.weights if weight.name in group.weights):
             cut = {axis.name for axis in axes if axis.rest(weight, part).index} | {*within} | own
             yield weight.name, tuple((axis, at) for axis, at in device.items() if axis in cut)

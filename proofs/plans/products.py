@@ -76,7 +76,7 @@ def products_of_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
         places = _places(name, axes, model.pipe)
         strategies = [strategy for strategy, _ in places.values()]
         schedule = derive(Product(tuple(factor(s, axis) for axis, (s, _) in places.items())).states)
-        schedules.setdefault(schedule, "_times_".join(strategies))
+        schedules.setdefault(schedule, "_x_".join(strategies))
         kinds.add(tuple(STRATEGIES[strategy] for strategy in strategies))
         whole = (factor(name, OWN) * model).states_of(axes)
         _like(k, derive(whole), schedule, {axis: found for axis, (_, found) in places.items()})

@@ -171,7 +171,7 @@ def _at(schedule: Schedule, spot: Spot) -> Op | None:
 
 
 def _lines(schedule: Schedule) -> Iterator[tuple[Spot, Op]]:
-    for part, ops in enumerate(schedule.parts):
+    for part, ops in enumerate(schedule.bodies):
         for index, op in enumerate(ops):
             yield Spot(part, index), op
 

@@ -75,7 +75,7 @@ class Edit:
 def edits(schedule: Schedule) -> Iterator[Edit]:
     """Every edit of one line, but for those that do what another one does."""
     yield from removals(schedule)
-    for part, ops in enumerate(schedule.parts):
+    for part, ops in enumerate(schedule.bodies):
         for index, op in enumerate(ops):
             at = Spot(part, index)
             for fields, new in _changed(op, schedule):
@@ -98,7 +98,7 @@ def edits(schedule: Schedule) -> Iterator[Edit]:
 
 def _done_once(schedule: Schedule) -> Iterator[Edit]:
     """What is done to each micro-step's gradients is done to their sum, perhaps with a new number."""
-    each, once = schedule.parts
+    each, once = schedule.bodies
     for index, op in enumerate(each):
         if op.kind not in BY:
             continue
@@ -127,7 +127,7 @@ def _of_the_sum(op: Op, schedule: Schedule) -> Op:
 def _gathered_for_use(schedule: Schedule) -> Iterator[Edit]:
     """The parameters are gathered for an operation that reads what rests of them."""
     sharded = schedule.rest(State.PARAMETERS).sharded
-    for part, ops in enumerate(schedule.parts):
+    for part, ops in enumerate(schedule.bodies):
         for i, op in enumerate(ops):
             if sharded and op.source is B.PARAMETERS and op.kind in (Kind.FORWARD, Kind.BACKWARD):
                 gather = Op(Kind.ALL_GATHER, op.phase, op.source, B.VIEW, sharded, span=Span.UNIT)
@@ -173,7 +173,7 @@ def reads(op: Op) -> frozenset[Buffer]:
 
 def removals(schedule: Schedule) -> Iterator[Edit]:
     """The schedule without each of its lines."""
-    for part, ops in enumerate(schedule.parts):
+    for part, ops in enumerate(schedule.bodies):
         for index, op in enumerate(ops):
             without = _with(schedule, part, (*ops[:index], *ops[index + 1 :]))
             if not beside(op, schedule):
@@ -182,7 +182,7 @@ def removals(schedule: Schedule) -> Iterator[Edit]:
 
 def _places(op: Op, schedule: Schedule) -> Iterator[Spot]:
     """Where an operation may be put in: past another one only if they touch the same buffer."""
-    for part, ops in enumerate(schedule.parts):
+    for part, ops in enumerate(schedule.bodies):
         for index in range(len(ops) + 1):
             if index == 0 or touched(op) & touched(ops[index - 1]):
                 yield Spot(part, index)

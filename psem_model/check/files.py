@@ -151,7 +151,7 @@ def repair_in_words(edit: Edit, schedule: Schedule, named: Spot | None, line: Nu
 
     def between(spot: Spot, later: bool = True) -> str:
         """Where an operation goes that comes before the one at a spot."""
-        ops = schedule.parts[spot.part]
+        ops = schedule.bodies[spot.part]
         if spot.index and (later or spot.index == len(ops)):
             return f"after {place(Spot(spot.part, spot.index - 1))}"
         return f"before {place(spot)}" if ops else f"in {PARTS[spot.part]}"
@@ -159,7 +159,7 @@ def repair_in_words(edit: Edit, schedule: Schedule, named: Spot | None, line: Nu
     if edit.how is How.CHANGED:
         return f"accepted {' and '.join(_field(edit.op, f) for f in edit.fields)}"
     if edit.how is How.REMOVED:
-        ops = [(Spot(p, i), op) for p, part in enumerate(schedule.parts) for i, op in enumerate(part)]
+        ops = [(Spot(p, i), op) for p, part in enumerate(schedule.bodies) for i, op in enumerate(part)]
         same = [spot for spot, op in ops if spot != edit.at and op == edit.op]
         return f"accepted without it{f' ({place(same[0])} does the same)' if same else ''}"
     if edit.how is How.MOVED:

@@ -102,7 +102,7 @@ def _of_schedule(
 ) -> Iterator[tuple[str, Number, Number, Op, str, int]]:
     """What is rounded of states: to compute with, to pass, and where gradients are added up."""
     bytes_of = {Buffer.PARAMETERS: policy.w, Buffer.VIEW: policy.computed, Buffer.GRADIENTS: policy.g}
-    for part, ops in zip(PARTS, schedule.parts, strict=True):
+    for part, ops in zip(PARTS, schedule.bodies, strict=True):
         for index, op in enumerate(ops):
             has = bytes_of.get(op.source, policy.fresh)
             found: list[tuple[str, Number, Number]] = []

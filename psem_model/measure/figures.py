@@ -112,7 +112,7 @@ def _sent(run: DistributedModel, costs: StageCosts) -> Iterator[tuple[Axes, int,
         return of_parts[name].over(getattr(of_parts[name], phase)[op[1]])
 
     def of_stages(_: OpKey) -> Axes:
-        return (costs.plan.step.stages or "",)
+        return (costs.plan.step.pipe or "",)
 
     networks: list[tuple[Network, slice, Callable[[OpKey], Axes]]] = [
         (stage.devices.network, slice(None), of_program),

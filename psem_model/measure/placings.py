@@ -46,7 +46,7 @@ def devices_of(
         plan.pipe,
         seed,
         plan.offload,
-        plan.step.stages or "",
+        plan.step.pipe or "",
         plan.step.orders,
         _kept(plan),
         rests_of(plan),
@@ -95,7 +95,7 @@ def placings(plan: Plan, schedule_of: Callable[[Group], Schedule]) -> list[Placi
             )
             keys = tuple(weight.key for unit in cuts for weight in unit)
             axes = group.costs.schedule.axes
-            pipe = next((axis for axis in axes if axis == plan.step.stages), "")
+            pipe = next((axis for axis in axes if axis == plan.step.pipe), "")
             stages = plan.shared.get(keys[0][::-1], (stage.number,)) if pipe else (stage.number,)
             number = next(n for n, of in enumerate(plan.step.groups) if group.weights[0] in of.weights)
             of_group = schedule_of(group), keys, _as_cut(plan, group, cuts), stages, pipe, number

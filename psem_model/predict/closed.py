@@ -141,7 +141,7 @@ def symbolic(plan: Plan) -> Plan:
     mesh |= {axis.name: 1 for axis in plan.axes if axis.ring and plan.mesh[axis.name] == 1}
     pipe = replace(
         plan.pipe,
-        stages=mesh[plan.step.stages] if plan.step.stages else 1,
+        stages=mesh[plan.step.pipe] if plan.step.pipe else 1,
         micro_batches=MICRO,
         chunks=symbol("v") if plan.pipe.kind is Order.INTERLEAVED else plan.pipe.chunks,
     )
@@ -199,7 +199,7 @@ def forms(plan: Plan) -> dict[str, dict[str, Any]]:
         }
         for name, costs in closed.costs.items()
     }
-    if plan.step.stages:
+    if plan.step.pipe:
         found["pipeline"] = {
             "bubble_of_ideal": idle_and_held.bubble_of_ideal(closed.pipe),
             "bubble_of_total": idle_and_held.bubble_of_makespan(closed.pipe),

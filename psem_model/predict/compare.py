@@ -195,7 +195,7 @@ def _rows(plans: Sequence[Compared], room: Room | None) -> Iterator[Row]:
 
 def _notes(plans: Sequence[Compared]) -> Iterator[str]:
     """What the rows are of, and why plans are rejected."""
-    of_stages = any(p.plan.step.stages for p in plans)
+    of_stages = any(p.plan.step.pipe for p in plans)
     fullest, busiest = (", of the fullest stage", ", of the busiest") if of_stages else ("", "")
     if len({p.plan.samples_of_step for p in plans}) > 1:
         yield "(!) the plans train on unequal samples in a step: --global-batch makes them equal"

@@ -205,7 +205,7 @@ def of_step(
                 "again, with the --model, or the --block or --experts of the model"
             )
     written = typed(step)
-    kind, stages = Order.ONE_F_ONE_B, sizes[step.stages] if step.stages else 1
+    kind, stages = Order.ONE_F_ONE_B, sizes[step.pipe] if step.pipe else 1
     pipe = Pipeline(kind, stages, asked.count_of_steps("micro-batches"))
     planned = _planned(
         asked, model, Product(()), sizes, pipe, text=path, written=written, profile=profile

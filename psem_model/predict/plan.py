@@ -250,8 +250,8 @@ class StageCosts:
         )
         for group in plan.step.groups:
             mesh = {axis.name: plan.mesh[axis.name] for axis in plan.axes} | dict(plan.mesh)
-            if plan.step.stages in group.schedule.axes:  # only some stages have these words
-                mesh[str(plan.step.stages)] = max(map(len, plan.shared.values()), default=1)
+            if plan.step.pipe in group.schedule.axes:  # only some stages have these words
+                mesh[str(plan.step.pipe)] = max(map(len, plan.shared.values()), default=1)
             found.append(weights.group(group.schedule, group.weights, mesh))
         return tuple(group for group in found if group.weights)
 
@@ -383,10 +383,10 @@ class StageCosts:
     def _between_stages(self) -> Iterator[Moved]:
         """Activations to the next virtual stage, cotangents to the one before."""
         plan, pipe = self.plan, self.plan.pipe
-        if plan.step.stages is None or pipe.stages == 1:
+        if plan.step.pipe is None or pipe.stages == 1:
             return
         layer = plan.layer
-        value, axes, name = layer.program.gives, (plan.step.stages,), layer.program.part.name
+        value, axes, name = layer.program.gives, (plan.step.pipe,), layer.program.part.name
         forward, backward = value.plain_name, f"d {value.plain_name}"
         ends = {(FORWARD, forward): pipe.stages - 1, (BACKWARD, backward): 0}
         for (phase, what), end in ends.items():
@@ -415,7 +415,7 @@ class StageCosts:
 
     def _of_numbers(self) -> Iterator[Moved]:
         """Norms and counts: of each group of weights, on all stages, whatever weights these have."""
-        plan, pipe = self.plan, (self.plan.step.stages,)
+        plan, pipe = self.plan, (self.plan.step.pipe,)
         for group in plan.step.groups:
             found = transfers(group.schedule, Sizes(plan.psi, plan.mesh, plan.policy), plan.micro_steps)
             numbers = (move for move in found if move.op.target in SCALARS)

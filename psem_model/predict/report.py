@@ -139,7 +139,7 @@ class Reported:
         return Row((words, Quantity(size, BYTES)), key)
 
     def at(self, stage: StageCosts) -> str:
-        return f", on stage {stage.number:,}" if self.plan.step.stages else ""
+        return f", on stage {stage.number:,}" if self.plan.step.pipe else ""
 
     def memory(self) -> Section:
         plan, stage, policy = self.plan, self.fullest, self.plan.policy

@@ -123,7 +123,7 @@ class _OfModel:
 
     def first(self) -> Iterator[Section]:
         yield from map(self.part, self.plan.costs)
-        if self.plan.step.stages:
+        if self.plan.step.pipe:
             yield _stages(self.plan)
             yield self.pipeline()
 
@@ -203,7 +203,7 @@ class _OfModel:
         return {
             "parts": {name: self.of_part(costs) for name, costs in self.plan.costs.items()},
             "memory": self.of_memory(),
-            **(stages if self.plan.step.stages else {}),
+            **(stages if self.plan.step.pipe else {}),
             "checkpoints": self.checkpoints(),
             "formulas": {
                 part: {name: str(form) for name, form in found.items()}
@@ -322,7 +322,7 @@ def activations_mode(plan: Plan) -> str:
         names = [axis.name for axis in plan.axes]
         programs = [layer.program for layer in plan.layers.values()]
         layouts = {p.lies[value][name].layout for p in programs for value in p.kept for name in names}
-        is_cut = bool(plan.step.stages) or Layout.SHARDED in layouts
+        is_cut = bool(plan.step.pipe) or Layout.SHARDED in layouts
         kept = {Mode.SHARDED: is_cut, Mode.REPLICATED: Layout.REPLICATED in layouts or not is_cut}
         found = [mode.value for mode in Mode if kept.get(mode)]
     made_again = [] if plan.again == NOTHING else [Mode.MATERIALIZED.value]

@@ -179,7 +179,7 @@ def micro_batches_in_flight(entry: Entry) -> Reproduced:
 def idle_of_v(entry: Entry) -> Reproduced:
     """Idle time of p chunks in a V, a forward and a backward F&B that are one work as long as both."""
     p, m, f, w = (symbol(name) for name in "pmFW")
-    idle = bubble(Pipeline(Order.DUALPIPE_V, p / 2, m, 2, f, f + w, weights=w))
+    idle = bubble(Pipeline(Order.DUALPIPE_V, p / 2, m, 2, f, f + w, of_weights=w))
     stated = form(entry.value, F_B=f + (f + w), B=f + w, W=w)
     return Reproduced(idle, same(idle, stated))
 

@@ -97,7 +97,7 @@ def rest_lines(schedule: Schedule) -> list[str]:
 
 def part_lines(schedule: Schedule) -> Iterator[str]:
     """Its operations, an operation a line."""
-    for part, ops in zip(PARTS, schedule.parts, strict=True):
+    for part, ops in zip(PARTS, schedule.bodies, strict=True):
         phase = FIRST_PHASE[part]
         yield f"{part} = [" if ops else f"{part} = []"
         for op in ops:

@@ -50,7 +50,7 @@ class _Steps:
 
     def note(self, number: int, schedule: Schedule, path: Path) -> None:
         """Where the lines of a group's schedule are."""
-        for part, ops in zip(PARTS, schedule.parts, strict=True):
+        for part, ops in zip(PARTS, schedule.bodies, strict=True):
             self.places |= {(number, part, i): (*path, "step", part, i) for i in range(len(ops))}
 
     def step(self) -> Step:

@@ -26,12 +26,12 @@ HEADER = (
 def dumps(step: Step, title: str) -> str:
     """A step as TOML under a title; what is read back does the same."""
     cuts = {axis.name: axis for program in step.programs for axis in program.axes}
-    axes = (*cuts, *([step.stages] if step.stages else []))
+    axes = (*cuts, *([step.pipe] if step.pipe else []))
     lines = [
         titled(title),
         *HEADER,
         f"axes = {toml(axes)}",
-        *([f'stages = "{step.stages}"'] if step.stages else []),
+        *([f'stages = "{step.pipe}"'] if step.pipe else []),
         f"parts = {toml([program.part.name for program in step.programs])}",
         "",
         *(["[training]", "clip = true", ""] if step.clips else []),

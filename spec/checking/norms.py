@@ -21,7 +21,7 @@ def check_norm(schedule: Schedule, norms: Mapping[str, _Lies], number: int) -> N
     `norms`: of each weight of the group, how the square of its norm lies along the axes that the
     schedule is not about, and over stages and weights. `number`: of the group.
     """
-    for part, ops in zip(("micro_step", "finish"), schedule.parts, strict=True):
+    for part, ops in zip(("micro_step", "finish"), schedule.bodies, strict=True):
         has: _Lies | None = None
         for index, op in enumerate(ops):
             if Buffer.NORM not in (op.source, op.target, op.by):

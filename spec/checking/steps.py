@@ -72,7 +72,7 @@ def _check_norms(step: Step) -> None:
         return
     norms, several = step.norms(), len(step.groups) > 1
     for number, group in enumerate(step.groups):
-        about = {*group.schedule.axes} - {step.stages} | (set() if several else {ALL_WEIGHTS})
+        about = {*group.schedule.axes} - {step.pipe} | (set() if several else {ALL_WEIGHTS})
         lies = {
             name: {axis: lie for axis, lie in norms[name].items() if axis not in about}
             for name in group.weights

@@ -328,7 +328,7 @@ class Schedule:
         return self._hash
 
     @property
-    def parts(self) -> tuple[tuple[Op, ...], tuple[Op, ...]]:
+    def bodies(self) -> tuple[tuple[Op, ...], tuple[Op, ...]]:
         """What is done in each micro-step, and what finishes the step."""
         return self.micro_step, self.finish
 

@@ -31,13 +31,13 @@ class Group:
 class Step:
     """Programs in the order of the model; a layer may be there many times.
 
-    `stages`: the axis that cuts the layers, if one does. `orders`: of each index the axes that may cut
+    `pipe`: the axis that cuts the layers, if one does. `orders`: of each index the axes that may cut
     it, the outer one first.
     """
 
     programs: tuple[Program, ...]
     groups: tuple[Group, ...]
-    stages: str | None = None
+    pipe: str | None = None
     orders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
@@ -46,7 +46,7 @@ class Step:
 
         Its schedule says all the rest.
         """
-        cuts = self.stages or any(axis.weights for axis in self.programs[0].axes)
+        cuts = self.pipe or any(axis.weights for axis in self.programs[0].axes)
         return not cuts and [program.part for program in self.programs] == [opaque()]
 
     @property
@@ -58,7 +58,7 @@ class Step:
     def shared(self) -> tuple[str, ...]:
         """Weights that parts on several stages use."""
         names = [weight.name for program in self.programs for weight in program.part.weights]
-        return tuple(dict.fromkeys(n for n in names if names.count(n) > 1)) if self.stages else ()
+        return tuple(dict.fromkeys(n for n in names if names.count(n) > 1)) if self.pipe else ()
 
     @property
     def root(self) -> frozenset[str]:
@@ -84,7 +84,7 @@ class Step:
                         f"{in_words(axes)}, another part over {in_words(found[weight.name])}",
                         weight.name,
                     )
-        pipe = () if self.stages is None else (self.stages,)
+        pipe = () if self.pipe is None else (self.pipe,)
         return {name: axes + pipe * (name in self.shared) for name, axes in found.items()}
 
     def norms(self) -> dict[str, dict[str, Lie]]:
@@ -93,7 +93,7 @@ class Step:
         Along the axes of its program, over the stages, and over the groups of weights.
         """
         found: dict[str, dict[str, Lie]] = {}
-        over = [ALL_WEIGHTS] if self.stages is None else [self.stages, ALL_WEIGHTS]
+        over = [ALL_WEIGHTS] if self.pipe is None else [self.pipe, ALL_WEIGHTS]
         for program in self.programs:
             for weight in program.part.weights:
                 lies = program.lies[weight]

@@ -24,7 +24,7 @@ class State(Enum):
 class BytePolicy:
     """Bytes per parameter: w of weight, g of gradient, k of optimizer state.
 
-    `parts` says where each coefficient comes from: (bytes, of what) for each of the three.
+    `sources` says where each coefficient comes from: (bytes, of what) for each of the three.
     `master` says whether the optimizer state contains a copy of the weights to update from.
     `gathered` and `reduced`: of gathered parameters, with which the model computes, and of gradients
     while they are summed over devices; none: as they rest. `quantised`: of parameters on their way to
@@ -35,7 +35,7 @@ class BytePolicy:
     w: Number
     g: Number
     k: Number
-    parts: tuple[tuple[tuple[Number, str], ...], ...] = ()
+    sources: tuple[tuple[tuple[Number, str], ...], ...] = ()
     master: bool = True
     gathered: Number | None = None
     reduced: Number | None = None
@@ -74,7 +74,7 @@ class BytePolicy:
     def provenance(self, state: State) -> str:
         """In words, what the bytes of `state` are."""
         states = (State.PARAMETERS, State.GRADIENTS, State.OPTIMIZER)
-        parts = self.parts[states.index(state)] if self.parts else ()
+        parts = self.sources[states.index(state)] if self.sources else ()
         words = parts[0][1] if len(parts) == 1 else " + ".join(f"{s} {what}" for s, what in parts)
         return words or ("nothing kept" if self.of(state) == 0 else "as given")
 

@@ -38,7 +38,7 @@ def opening_start(pipe: Pipeline, stage: Number, number: Number) -> Number:
 def steady_start(pipe: Pipeline, stage: Number, number: Number) -> Number:
     """When a round of four works, or without the first, starts: two that are one, then the others."""
     rounds = 2 * number - pipe.stages + stage
-    return (3 * pipe.stages + 1) * pipe.forward + pipe.weights + rounds * together(pipe)
+    return (3 * pipe.stages + 1) * pipe.forward + pipe.of_weights + rounds * together(pipe)
 
 
 def closing_round(pipe: Pipeline, stage: Number, number: Number) -> Number:
@@ -55,17 +55,17 @@ def closing_start(
     """
     among = closing_round(pipe, stage, number)
     since = among * (together(pipe) + pipe.backward) + (1 - chunk) * pipe.backward
-    saved = arithmetic.maximum(0, 2 * among - stage - chunk) * pipe.weights
+    saved = arithmetic.maximum(0, 2 * among - stage - chunk) * pipe.of_weights
     return steady_start(pipe, stage, number - among) + since - saved
 
 
 def last_start(pipe: Pipeline, stage: Number, number: Number) -> Number:
     """When the first chunk's backward starts in a round after the second's: after a second part."""
     begun = steady_start(pipe, 0, pipe.micro_batches - 1)
-    return begun + (stage + 3 + 2 * (number - pipe.micro_batches)) * pipe.forward + pipe.weights
+    return begun + (stage + 3 + 2 * (number - pipe.micro_batches)) * pipe.forward + pipe.of_weights
 
 
 def all_first_parts_ended(pipe: Pipeline, stage: Number) -> Number:
     """When the last first part of a stage ends; second parts follow."""
     begun = steady_start(pipe, 0, pipe.micro_batches - 1)
-    return begun + (2 * pipe.stages - stage) * pipe.forward + pipe.weights
+    return begun + (2 * pipe.stages - stage) * pipe.forward + pipe.of_weights

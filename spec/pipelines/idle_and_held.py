@@ -91,13 +91,13 @@ def bubble_repeated(pipe: Pipeline, arithmetic: Arithmetic = EXACT) -> Number:
     """
     if pipe.kind not in STRETCH:
         return bubble(pipe)
-    after, ahead, f, (b, w) = pipe.stages - 1, STRETCH[pipe.kind], pipe.forward, pipe.parts
+    after, ahead, f, (b, w) = pipe.stages - 1, STRETCH[pipe.kind], pipe.forward, pipe.backward_times
     return arithmetic.maximum(0, after * (b - (ahead - 1) * f), after * (f + b - ahead * w))
 
 
 def _folded_bubble(pipe: Pipeline) -> Number:
     """Of two stages of a V."""
-    f, (b, w) = pipe.forward, pipe.parts
+    f, (b, w) = pipe.forward, pipe.backward_times
     if all(isinstance(time, int | Fraction) for time in (f, b, w)) and not f == b >= w:
         raise ValueError(f"times {f}, {b}, {w}: no closed form of {pipe.kind.value}; see timeline")
     return f + 2 * pipe.backward - 3 * w

@@ -57,8 +57,8 @@ class Work(NamedTuple):
 class Pipeline:
     """p stages of v chunks, m micro-batches, and the times of one micro-batch through one chunk.
 
-    `backward`: all of it, and `weights` the part that makes gradients of weights, where it is a work of
-    its own. `layers`: of each virtual stage, if they are not spread evenly.
+    `backward`: all of it, and `of_weights` the part that makes gradients of weights, where it is a work
+    of its own. `layers`: of each virtual stage, if they are not spread evenly.
     """
 
     kind: Order
@@ -68,7 +68,7 @@ class Pipeline:
     forward: Number = 1
     backward: Number = 2
     layers: tuple[int, ...] = ()
-    weights: Number = 1
+    of_weights: Number = 1
 
     @property
     def in_two_parts(self) -> bool:
@@ -86,14 +86,14 @@ class Pipeline:
         return (*Half,) if self.in_two_parts else (Half.FORWARD, Half.BACKWARD)
 
     @property
-    def parts(self) -> tuple[Number, Number]:
+    def backward_times(self) -> tuple[Number, Number]:
         """The times of the two parts of a backward: of the stream's cotangent, and of the weights'."""
-        return self.backward - self.weights, self.weights
+        return self.backward - self.of_weights, self.of_weights
 
     @property
     def times(self) -> dict[Half, Number]:
         """Of each work."""
-        backward = self.parts if self.in_two_parts else (self.backward,)
+        backward = self.backward_times if self.in_two_parts else (self.backward,)
         return dict(zip(self.halves, (self.forward, *backward), strict=True))
 
     @property

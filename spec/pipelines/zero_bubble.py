@@ -14,7 +14,7 @@ from spec.pipelines.pipeline import STRETCH, Pipeline, delay, warm_up
 
 def behind(pipe: Pipeline, arithmetic: Arithmetic = EXACT) -> Number:
     """By how much later than the stage after a stage starts its first backward."""
-    b, _ = pipe.parts
+    b, _ = pipe.backward_times
     return arithmetic.maximum(b, (STRETCH[pipe.kind] - 1) * pipe.forward)
 
 
@@ -41,7 +41,7 @@ def followed(pipe: Pipeline, stage: Number, unit: Number, arithmetic: Arithmetic
 
 def between_backwards(pipe: Pipeline, arithmetic: Arithmetic = EXACT) -> Number:
     """Time after each of the last backwards: of second parts, or until the next cotangent is there."""
-    b, w = pipe.parts
+    b, w = pipe.backward_times
     longer = behind(pipe, arithmetic) - b
     return arithmetic.maximum(w, pipe.forward - longer / STRETCH[pipe.kind])
 
@@ -54,7 +54,7 @@ def first_part_start(
     After the warm-up without a pause: with a forward each, and from the delay on with a second part
     each. Then, without forwards, as soon as the later stages let it.
     """
-    b, w = pipe.parts
+    b, w = pipe.backward_times
     after = unpaired(pipe, stage, unit, arithmetic)
     paired = unit - after
     waited = followed(pipe, stage, unit, arithmetic)
@@ -90,7 +90,7 @@ def second_part_start(
 
     As soon as as many first parts as the delay have followed its own; after the last, without a pause.
     """
-    b, w = pipe.parts
+    b, w = pipe.backward_times
     follows = unit + delay(pipe, stage)
     beyond = after_the_last(pipe, stage, unit, arithmetic)
     return first_part_start(pipe, stage, follows - beyond, arithmetic) + b + beyond * w

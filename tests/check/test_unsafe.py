@@ -117,7 +117,7 @@ def test_its_safe_twin_matches_everywhere(name):
 
 def lines(schedule):
     """Its operations in order, whatever part of the step they serve; and where finish begins."""
-    parts = [[replace(op, phase=Phase.FORWARD) for op in part] for part in schedule.parts]
+    parts = [[replace(op, phase=Phase.FORWARD) for op in part] for part in schedule.bodies]
     return [*parts[0], "finish", *parts[1]]
 
 

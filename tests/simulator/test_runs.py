@@ -80,7 +80,7 @@ def test_every_strategy_on_the_device_matches_with_and_without_a_master_copy(nam
 @pytest.mark.parametrize("kind", [K.REDUCE_SCATTER, K.ALL_REDUCE])
 def test_dropping_a_reduction_diverges(name, kind):
     schedule = derive(STRATEGIES[name])
-    parts = [tuple(o for o in ops if o.kind is not kind) for ops in schedule.parts]
+    parts = [tuple(o for o in ops if o.kind is not kind) for ops in schedule.bodies]
     broken = replace(schedule, micro_step=parts[0], finish=parts[1])
     run = simulate(broken, dict.fromkeys(schedule.axes, 2), 7, steps=2)
     assert run.matches is (parts == [schedule.micro_step, schedule.finish])

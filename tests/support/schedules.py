@@ -49,7 +49,7 @@ def placements(draw, axes=1):
 # ------------------------------------------------------------- real-life pieces
 def rewrite(schedule, change):
     """The schedule with each operation replaced by some: change(op) is a list."""
-    parts = [[new for op in part for new in change(op)] for part in schedule.parts]
+    parts = [[new for op in part for new in change(op)] for part in schedule.bodies]
     return replace(schedule, micro_step=tuple(parts[0]), finish=tuple(parts[1]))
 
 

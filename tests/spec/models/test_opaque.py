@@ -145,7 +145,7 @@ def schedule_of(placement):
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_the_step_of_a_named_strategy_is_that_of_its_definition(name):
     schedule = schedule_of(STRATEGIES[name])
-    found = tuple([line(op) for op in ops] for ops in schedule.parts)
+    found = tuple([line(op) for op in ops] for ops in schedule.bodies)
     assert found == tuple(
         [each.strip() for each in text.split("\n") if each.strip()] for text in STEPS[name]
     )

@@ -15,7 +15,7 @@ BYTES = {"fp32": 4, "fp16": 2, "bf16": 2}
 
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 def test_what_a_state_consists_of_is_named_with_its_type_and_adds_up(policy):
-    for state, parts in zip(KEPT, policy.parts, strict=True):
+    for state, parts in zip(KEPT, policy.sources, strict=True):
         assert [size for size, _ in parts] == [BYTES[what.split()[0]] for _, what in parts]
         assert sum(size for size, _ in parts) == policy.of(state)
         assert all(what in policy.provenance(state) for _, what in parts)

@@ -54,13 +54,13 @@ def pipelines(draw, equal=True):
     first = forward if equal else draw(TIMES)
     weights = forward * draw(st.fractions(Fraction(1, 9), 1)) if equal else draw(TIMES)
     micro_batches = enough(V, stages, draw(st.integers(1, 12)))
-    return Pipeline(V, stages, micro_batches, 2, forward, first + weights, weights=weights)
+    return Pipeline(V, stages, micro_batches, 2, forward, first + weights, of_weights=weights)
 
 
 def published(pipe):
     """(PP/2 - 1)(F&B + B - 3W), of twice as many chunks as stages (arXiv 2412.19437, table 2)."""
     together = pipe.forward + pipe.backward
-    return (pipe.virtual_stages / Fraction(2) - 1) * (together + pipe.backward - 3 * pipe.weights)
+    return (pipe.virtual_stages / Fraction(2) - 1) * (together + pipe.backward - 3 * pipe.of_weights)
 
 
 def said(pipe, stage):
@@ -154,14 +154,14 @@ def test_every_stage_idles_as_published_where_forward_and_first_part_take_equall
 
 def test_where_some_time_is_a_symbol_it_idles_as_published():
     b, w = symbols("b w", positive=True)
-    pipe = Pipeline(V, 3, 6, 2, 1, b + w, weights=w)
+    pipe = Pipeline(V, 3, 6, 2, 1, b + w, of_weights=w)
     assert expand(bubble(pipe) - published(pipe)) == 0
 
 
 @given(pipelines(equal=False))
 def test_in_other_times_it_idles_otherwise_than_published(pipe):
     """More where a first part is shorter than a forward; less where longer, and the second not."""
-    (b, w), f = pipe.parts, pipe.forward
+    (b, w), f = pipe.backward_times, pipe.forward
     assume(pipe.stages > 1 and b != f)
     with pytest.raises(ValueError, match="no closed form of dualpipev; see timeline"):
         bubble(pipe)
@@ -174,13 +174,13 @@ def test_in_other_times_it_idles_otherwise_than_published(pipe):
 
 @given(st.integers(2, 6), TIMES, TIMES)
 def test_where_the_second_part_is_longer_it_idles_more_than_published(p, f, more):
-    pipe = Pipeline(V, p, 2 * p, 2, f, 2 * f + more, weights=f + more)
+    pipe = Pipeline(V, p, 2 * p, 2, f, 2 * f + more, of_weights=f + more)
     assert timeline(pipe).bubble(0) > published(pipe)
 
 
 @given(st.integers(1, 5), st.integers(0, 4), TIMES, TIMES)
 def test_what_runs_together_passes_on_what_it_makes_when_both_have_ended(p, more, f, w):
-    pipe = Pipeline(V, p, 2 * p + more, 2, f, f + w, weights=w)
+    pipe = Pipeline(V, p, 2 * p + more, 2, f, f + w, of_weights=w)
     starts = timeline(pipe).starts
     for stage in range(p):
         works = order(pipe, stage)
@@ -236,8 +236,8 @@ def test_the_closed_forms_keep_what_works_need_and_the_order_of_each_stage(pipe)
             now = start + pipe.times[work.phase]
         assert now <= makespan(pipe)
         ended = times.all_first_parts_ended(pipe, stage)
-        assert max(own.values()) + pipe.parts[0] == ended
-        assert now == ended + (stage + 1) * pipe.weights
+        assert max(own.values()) + pipe.backward_times[0] == ended
+        assert now == ended + (stage + 1) * pipe.of_weights
 
 
 # ------------------------------------------------------------------------------------ what it holds
@@ -342,7 +342,7 @@ def test_stages_send_what_their_neighbours_need_and_the_last_nothing_to_itself(p
         (Pipeline(V, 4, 7, 2), "7 micro-batches: dualpipev on 4 stages needs 8"),
         (Pipeline(V, 4, 8), "dualpipev has two chunks per stage, not 1"),
         (Pipeline(V, 4, 8, 3), "dualpipev has two chunks per stage, not 3"),
-        (Pipeline(V, 2, 4, 2, 1, 1, weights=1), "times 1, 0, 1: each must be more than 0"),
+        (Pipeline(V, 2, 4, 2, 1, 1, of_weights=1), "times 1, 0, 1: each must be more than 0"),
     ],
 )
 def test_pipelines_without_such_a_schedule_are_refused(pipe, words):
@@ -373,7 +373,7 @@ def forwards(number):
 
 
 def parts(number):
-    return lambda pipe: number * pipe.weights
+    return lambda pipe: number * pipe.of_weights
 
 
 def more(number):

@@ -49,7 +49,9 @@ def pipelines(draw, kinds=tuple(STRETCH)):
     kind, stages = draw(st.sampled_from(kinds)), draw(st.integers(1, 6))
     micro_batches = enough(kind, stages, draw(st.integers(1, 16)))
     weights = draw(TIMES)
-    return Pipeline(kind, stages, micro_batches, 1, draw(TIMES), draw(TIMES) + weights, weights=weights)
+    return Pipeline(
+        kind, stages, micro_batches, 1, draw(TIMES), draw(TIMES) + weights, of_weights=weights
+    )
 
 
 def closed_starts(pipe, stage):
@@ -175,7 +177,7 @@ def test_published_idle_times_are_found_in_equal_times():
         (Pipeline(Order.ZB_H1, 4, 3), "3 micro-batches: zb-h1 on 4 stages needs 4"),
         (Pipeline(Order.ZB_H2, 4, 6), "6 micro-batches: zb-h2 on 4 stages needs 7"),
         (Pipeline(Order.ZB_H1, 2, 4, 2), "one chunk per stage"),
-        (Pipeline(Order.ZB_H1, 2, 4, 1, 1, 1, weights=1), "times 1, 0, 1: each must be more than 0"),
+        (Pipeline(Order.ZB_H1, 2, 4, 1, 1, 1, of_weights=1), "times 1, 0, 1: each must be more than 0"),
     ],
 )
 def test_pipelines_without_such_a_schedule_are_refused(pipe, words):
@@ -212,7 +214,7 @@ MUTANTS = [
     ("bubble_repeated", shifted(bubble_repeated, lambda pipe: -pipe.forward), [B6, B7]),
     ("first_part_start", shifted(first_part_start, lambda pipe: pipe.forward), [B6, B7]),
     ("paired_forward_start", shifted(paired_forward_start, lambda pipe: -pipe.forward), [B6, B7]),
-    ("second_part_start", shifted(second_part_start, lambda pipe: -pipe.weights), [B6, B7]),
+    ("second_part_start", shifted(second_part_start, lambda pipe: -pipe.of_weights), [B6, B7]),
     ("least_micro_batches", shifted(least_micro_batches, lambda _: -1), [B6, B7, B8]),
     ("fullest_in_two_parts", shifted(fullest_in_two_parts, lambda _: -1), [B8]),
     ("fullest_in_two_parts", shifted(fullest_in_two_parts, lambda _: 1), [B8]),
