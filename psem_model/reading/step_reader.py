@@ -20,6 +20,7 @@ from spec.language.steps import Group, Step
 from spec.models.opaque import opaque
 from spec.models.training import Loss, Training
 from spec.models.transformer import INDICES
+from spec.plans.model_strategies import KEYS, POSITIONS, SAMPLES
 
 TOP = ("axes", "stages", "parts", "training", "cuts", "order", "states")
 CUTS = ("weights", "stream", "ring")
@@ -123,14 +124,14 @@ class _Steps:
         there = sorted(
             {i for line in lines for value in (*line.reads, line.makes) for i in value.indices}
         )
-        known = [*there, *sorted({*INDICES} - {*there})]
         for axis in cuts:
             path = ("cuts", axis.name)
             for index in axis.weights:
-                self.file.choose((*path, "weights"), index, known)
+                self.file.choose((*path, "weights"), index, [*there, *sorted({*INDICES} - {*there})])
             for key, index in (("stream", axis.stream), ("ring", axis.ring)):
                 if index:
-                    self.file.choose((*path, key), index, known)
+                    usual = {SAMPLES, POSITIONS, KEYS} - {*there}  # other models' have them
+                    self.file.choose((*path, key), index, [*there, *sorted(usual)])
 
     def orders(self, programs: Iterable[Program]) -> dict[str, tuple[str, ...]]:
         """Of each index the axes that may cut it, the outer one first: as in axes, if not said."""
