@@ -176,8 +176,8 @@ class Part:
 
     @cached_property
     def indices(self) -> tuple[str, ...]:
-        """Those that some value has."""
-        values = (value for op in self.operations for value in (*op.reads, op.makes))
+        """Those that some line reads."""
+        values = (value for op in self.operations for value in op.reads)
         return tuple(dict.fromkeys(index for value in values for index in value.indices))
 
     def names_of(self, index: str) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ BY_ROOM = {
     "numbers": ("spec/numbers/any_size", "spec/numbers/roots", "spec/checking/micro_steps"),
     "devices": ("spec/devices/collectives", "spec/devices/all_to_all", "spec/devices/layouts"),
     "models": (
+        *("reading/own_models", "measure/own_models"),
         "spec/models/parts",
         "spec/models/context",
         "conformance/rows",
@@ -50,6 +51,7 @@ BY_ROOM = {
             "spec/language/turns",
         ),
         *("spec/models/profiles", "simulator/profiles", "check/steps", "spec/plans/copies"),
+        *("reading/own_models", "measure/own_models"),
     ),
     "checking": (
         *(
@@ -63,6 +65,7 @@ BY_ROOM = {
     ),
     "costs": (
         *("spec/costs/memory", "spec/costs/lifetimes", "spec/models/parameters", "published/states"),
+        *("reading/own_models", "measure/own_models"),
         *("predict/programs", "simulator/costs"),
         *("conformance/rows", "check/examples", "spec/derivation/two_parts", "reading/configurations"),
     ),
