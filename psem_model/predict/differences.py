@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
@@ -10,9 +10,10 @@ from psem_model.predict.asked import USUAL_POLICY
 from psem_model.predict.model_plans import typed, uneven
 from psem_model.predict.plan import Plan
 from psem_model.predict.rounding import rounded
+from psem_model.reading.profiles import leaving_out
 from spec.derivation.steps import step_of
 from spec.devices.layouts import LayoutError
-from spec.models.profiles import TEXTBOOK, Difference, Profile
+from spec.models.profiles import Difference, Profile
 from spec.models.states import POLICIES, BytePolicy
 
 OF_STATES = frozenset(  # fields of a profile that count for an opaque model
@@ -24,7 +25,7 @@ def differing(plan: Plan) -> tuple[Difference, ...]:
     """The differences of the profile without which a figure of the plan is another, or none can be."""
 
     def is_same(difference: Difference) -> bool:
-        other = without(plan, difference.changes)
+        other = without(plan, difference)
         try:
             return all(a == b for a, b in zip_longest(_figures(plan), _figures(other)))
         except LayoutError:  # what is inside a kernel would be sent
@@ -49,13 +50,13 @@ def realised_by(plan: Plan, profile: Profile, policy: BytePolicy) -> Plan:
     return replace(found, written=typed(step_of(group.schedule, found.parts, profile.again)))
 
 
-def without(plan: Plan, changes: Iterable[str]) -> Plan:
-    """The plan with the textbook's in place of some fields of the profile.
+def without(plan: Plan, difference: Difference) -> Plan:
+    """The plan by its profile without one of its differences from the textbook.
 
     Types of states that are the profile's are then the usual ones.
     """
     before, policy = plan.profile, plan.policy
-    profile = replace(before, **{field: getattr(TEXTBOOK, field) for field in changes})
+    profile = leaving_out(before, difference)
     own = POLICIES.get(before.policy)
     if own and not profile.policy and before.types(own) == policy:
         policy = POLICIES[USUAL_POLICY]

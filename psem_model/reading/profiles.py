@@ -67,6 +67,19 @@ def _read(name: str, path: str) -> Profile:
     return profile
 
 
+def leaving_out(profile: Profile, left: Difference) -> Profile:
+    """The profile without one of its differences from the textbook, and with all else that it says."""
+    every = found = TEXTBOOK
+    if not left.given:  # of a profile that no file says
+        return replace(profile, **{name: getattr(TEXTBOOK, name) for name in left.changes})
+    for difference in profile.differs:
+        every = changed(every, dict(difference.given))
+        found = found if difference is left else changed(found, dict(difference.given))
+    names = (each.name for each in fields(Profile))
+    other = (name for name in names if getattr(profile, name) != getattr(every, name))
+    return replace(found, **{name: getattr(profile, name) for name in other})
+
+
 def changed(profile: Profile, changes: Mapping[str, Any]) -> Profile:
     """A profile with what a file that is `like` it would change. Raises BadInput."""
     file = File(profile.name, "", {**changes})
@@ -109,7 +122,7 @@ def _with_difference(file: File, path: Keys, profile: Profile, given: Any) -> Pr
             raise file.wrong((*path, key), shown(value), "what is not so without it")
         names = (field.name for field in fields(Profile))
         changed |= {name for name in names if getattr(profile, name) != getattr(before, name)}
-    said = Difference(what, why, source, frozenset(changed))
+    said = Difference(what, why, source, frozenset(changed), tuple(changes.items()))
     return replace(profile, differs=(*profile.differs, said))
 
 

@@ -7,8 +7,9 @@ nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import Any
 
 from spec.models.parts import Model, parts
 from spec.models.states import BytePolicy, State
@@ -51,13 +52,14 @@ class Padding(Enum):
 class Difference:
     """One thing that a system does otherwise than the textbook, why, and who says so.
 
-    `changes`: the fields of the profile by which it does.
+    `changes`: the fields of the profile by which it does; `given`: the keys by which a file says so.
     """
 
     what: str
     why: str
     source: str
     changes: frozenset[str] = frozenset()
+    given: tuple[tuple[str, Any], ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
