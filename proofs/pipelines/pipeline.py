@@ -130,7 +130,6 @@ def gpipe_idles(k: Kernel) -> tuple[Theorem, ...]:
 
     (Claim B1; GPipe 1811.06965 section 2.3, 2104.04473 section 2.2.1)
     """
-    require_executed()
     t = Timetable(k, Order.GPIPE)
     f, b, several = t.f > 0, t.b > 0, t.m >= 1
     loss = k.prove(
@@ -138,7 +137,7 @@ def gpipe_idles(k: Kernel) -> tuple[Theorem, ...]:
         t.forward_ends(t.p - 1, t.unit) <= t.backward(t.p - 1, t.unit),
         given=[f, b, t.unit >= 0, t.unit <= t.n - 1],
     )
-    return loss, *t.keeps(
+    found = t.keeps(
         forwards_follow_the_stage_before=[],
         backwards_follow_the_stage_after=[],
         forwards_take_turns=[f, t.later >= t.unit + 1],
@@ -153,6 +152,8 @@ def gpipe_idles(k: Kernel) -> tuple[Theorem, ...]:
         idle_part_of_the_work=[f, b, several],
         idle_part_of_the_whole=[f, b, several, t.p >= 1],
     )
+    require_executed()
+    return loss, *found
 
 
 @claim("B2")

@@ -112,7 +112,7 @@ def test_the_line_is_named_with_many_axes(tmp_path):
         return replace(op, axes=axes if op.axes else (), within=axes if op.within else ())
 
     rests = tuple((s, replace(r, sharded=axes if r.sharded else ())) for s, r in zero2.rests)
-    step, finish = (tuple(map(along, part)) for part in zero2.parts)
+    step, finish = (tuple(map(along, part)) for part in zero2.bodies)
     many = replace(zero2, axes=axes, rests=rests, micro_step=step, finish=finish)
     wrong, expected = changed(F, 1, axes=axes[1:])(many)
     path = tmp_path / "my.toml"
