@@ -162,7 +162,10 @@ def orderly(schedule, policy=POLICIES["mixed-adam"]):
             return False
         side = on_host.get(op.source, False)
         crosses = op.kind in HOST_TRANSFERS and op.source in {*RESTING, *PASSING}
-        if side is (op.kind is Kind.OFFLOAD) if crosses else side and op.kind in COLLECTIVE_KINDS:
+        wrong_side = (
+            side is (op.kind is Kind.OFFLOAD) if crosses else side and op.kind in COLLECTIVE_KINDS
+        )
+        if wrong_side or (op.kind is Kind.KEEP and op.target in RESTING and side != on_host[op.target]):
             return False
         if op.target in PASSING:
             stays = side if op.kind in (Kind.RECOMPUTE, Kind.KEEP) else on_host.get(op.target, False)
