@@ -87,15 +87,20 @@ def _require_overwritten(k: Kernel) -> None:
     _require_fullest(k, program, value_lives(program), cotangents)
 
 
-def _require_held_beside(k: Kernel) -> None:
-    """The same of three matrices: what the second part begins with is held, and counted beside."""
+def three_matrices() -> Program:
+    """A part of three products, of which the last one's input is gathered, in two parts of backward."""
     x = Value("x", ("b", "h"), Role.STREAM)
     part = Builder("part", x)
     for name, old, new in (("one", "h", "i"), ("two", "i", "f"), ("three", "f", "k")):
         role = Role.STREAM if name == "three" else Role.ACTIVATION
         weight = Value(f"{name}_weight", (old, new), Role.WEIGHT)
         x = part.contract(x, weight, Value(name, ("b", new), role))
-    program = in_two_parts(distribute(part.part(x), (Axis("a", ("k",), "b"),)))
+    return in_two_parts(distribute(part.part(x), (Axis("a", ("k",), "b"),)))
+
+
+def _require_held_beside(k: Kernel) -> None:
+    """The same of three matrices: what the second part begins with is held, and counted beside."""
+    program = three_matrices()
     sizes = {"b": 4, "h": 1, "i": 10, "f": 10, "k": 2}
     _require_fullest(k, program, value_lives(program), sizes=sizes)
 

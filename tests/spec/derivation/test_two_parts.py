@@ -4,16 +4,16 @@ import pytest
 import sympy
 from hypothesis import given
 
+from proofs.costs.two_parts import three_matrices
 from psem_model.predict.closed import symbolic
 from psem_model.predict.gpt import gpt
 from spec.checking.programs import check_program
 from spec.costs.model_costs import fullest_moment, kept_bytes, waiting_bytes
-from spec.derivation.distribute import distribute
 from spec.derivation.two_parts import in_two_parts, multiplied
 from spec.devices.layouts import LayoutError
-from spec.language.moves import Axis, Move
+from spec.language.moves import Move
 from spec.models.transformer import EMBEDDING, HEAD, LAYER
-from spec.models.values import Builder, Role, Value
+from spec.models.values import Role
 from tests.support.examples import examples
 from tests.support.transformers import plans
 
@@ -112,13 +112,7 @@ def test_what_is_held_for_the_second_part_is_not_counted_while_that_computes():
     terms, of 4 samples and 10 features, the sum's slice, and the cotangent of what the part gives. In
     the second part there is the gathered input alone, and beside it what is held for that part.
     """
-    x = Value("x", ("b", "h"), Role.STREAM)
-    part = Builder("part", x)
-    for name, old, new in (("one", "h", "i"), ("two", "i", "f"), ("three", "f", "k")):
-        role = Role.STREAM if name == "three" else Role.ACTIVATION
-        weight = Value(f"{name}_weight", (old, new), Role.WEIGHT)
-        x = part.contract(x, weight, Value(name, ("b", new), role))
-    program = in_two_parts(distribute(part.part(x), (Axis("a", ("k",), "b"),)))
+    program = three_matrices()
     sizes = {"b": 4, "h": 1, "i": 10, "f": 10, "k": 2}
     terms, their_sum, cotangent = 2 * 4 * 10, 2 * 2 * 10, 2 * 4 * 1
     assert fullest_moment(program, sizes, {"a": 2}) == terms + their_sum + cotangent
