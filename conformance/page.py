@@ -92,7 +92,8 @@ psem counts as many, of each.
 * Ring attention as a user calls it: its dispatcher takes no kernel for CPU. Its loop was run with that
   kernel, on consecutive slices of the tokens, without load balancing.
 * Numerics in mixed precision: they are not those of one process.
-* Heads that tensor parallelism does not divide: PyTorch fails on them. Words are compared, and features
+* Heads that tensor parallelism does not divide: where slices of queries, keys and values stay on
+  their devices PyTorch fails on them (3 heads on 2 ranks). Words are compared, and features
   inside MLPs, with `use_local_output=False` of the products that make them: it fails without that.
 * The embedding and the head in no plan beside `tp+sp`: layers would take all tokens for slices of more.
 """
