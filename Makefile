@@ -13,6 +13,7 @@ $(READY):
 	@$(PYTHON) -c 'import sys; sys.exit(None if (3, 11) <= sys.version_info < (3, 14) else "psem needs Python 3.11, 3.12 or 3.13; set PYTHON=...")'
 	$(PYTHON) -m venv --clear .venv
 	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	@$(PY) -m compileall -q spec proofs psem_model psem_check
 	@touch $(READY)
 
 prove: $(READY) ## prove every claim, by area; build/report.json

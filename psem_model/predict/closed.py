@@ -8,6 +8,7 @@ from typing import Any
 
 import sympy
 
+from psem_model.predict.factors import factored
 from psem_model.predict.model_plans import uneven
 from psem_model.predict.parts import PHASES
 from psem_model.predict.plan import Plan
@@ -225,8 +226,8 @@ def written(formula: Any) -> Formula:
 
 def shortest(formula: Any) -> Any:
     """A formula expanded or factored, whichever is shorter."""
-    expression = sympy.sympify(formula)
-    return min((sympy.factor(expression), sympy.expand(expression)), key=lambda f: len(str(f)))
+    expanded = sympy.expand(sympy.sympify(formula))
+    return min((factored(expanded), expanded), key=lambda f: len(str(f)))
 
 
 def per_token(formula: Any) -> Formula:

@@ -43,7 +43,7 @@ def beyond(plan: Plan, applied: Sequence[Difference]) -> tuple[Difference, ...]:
 
 def realised_by(plan: Plan, profile: Profile, policy: BytePolicy) -> Plan:
     """The plan by another profile, with states of other types."""
-    found = replace(plan, profile=profile, policy=profile.types(policy))
+    found = replace(plan, profile=profile, policy=profile.types(policy), beside=plan)
     if plan.written is None or plan.opaque:
         return found
     (group,) = plan.written.groups  # of states: a model's step has the textbook's values

@@ -48,9 +48,10 @@ class Plan:
     layer, the embedding and the head (an opaque model is one unit), and states are padded as if all
     units were as large.
     `again`: what layers make again for backward. `offload`: what they keep for it is kept on the host.
-    `text`: the product as it was typed. `written`: the step, where it was written in a file.
-    `padded`: sizes as they are, not as if all divided. `perceptron`: layers and width, if that is what
-    an opaque model is. `profile`: how a system realises it. `stored`: what weights are stored in.
+    `text`: the product as typed. `written`: the step, where it was written in a file. `padded`: sizes
+    as they are, not as if all divided. `perceptron`: layers and width, if that is what an opaque model
+    is. `profile`: how a system realises it. `stored`: what weights are stored in. `beside`: a plan
+    otherwise realised, whose parts' costs it has where programs are the same.
     """
 
     model: Model
@@ -69,6 +70,7 @@ class Plan:
     perceptron: tuple[int, int] | None = None
     profile: Profile = TEXTBOOK
     stored: str | None = None
+    beside: Plan | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def step(self) -> Step:
@@ -76,9 +78,8 @@ class Plan:
         if self.written:
             return self.written
         found = derive_step(self.product, self.parts, self.again, profile=self.profile)
-        if not self.pipe.in_two_parts:
-            return found
-        return replace(found, programs=tuple(map(in_two_parts, found.programs)))
+        in_two = map(in_two_parts, found.programs) if self.pipe.in_two_parts else found.programs
+        return replace(found, programs=tuple(in_two))
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -139,8 +140,9 @@ class Plan:
     @cached_property
     def costs(self) -> dict[str, PartCosts]:
         """Of each part."""
-        programs = self.step.programs
-        return {p.part.name: PartCosts(p, self.indices, self.mesh) for p in programs}
+        known = self.beside.costs if self.beside else {}
+        named = {p.part.name: PartCosts(p, self.indices, self.mesh) for p in self.step.programs}
+        return {name: known[name] if known.get(name) == of else of for name, of in named.items()}
 
     @property
     def layers(self) -> dict[str, PartCosts]:
@@ -297,8 +299,7 @@ class StageCosts:
         plan = self.plan
         if plan.profile.samples is Samples.NONE or not isinstance(plan.model, Transformer):
             return self.activations_of()
-        of = plan.model, plan.sequence, plan.policy.computed, plan.offload
-        return self.held.with_numbers(*of)
+        return self.held.with_numbers(plan.model, plan.sequence, plan.policy.computed, plan.offload)
 
     def activations_of(self, *names: str) -> Number:
         """Those of some parts alone, or of all, at their own fullest moment."""

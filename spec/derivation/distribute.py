@@ -8,8 +8,9 @@ Where an axis has a ring, what would be gathered goes round it, and its turns ar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 
 from spec.derivation.needs import needs_of, within_stream
 from spec.devices.layouts import PARTIAL, WHOLE, Layout, LayoutError, Lie, Lies, along
@@ -24,11 +25,9 @@ from spec.plans.model_strategies import POSITIONS
 NOTHING, PAIRS, EVERYTHING, FROM_SLICES = "none", "attention", "all", "sliced"
 
 
+@lru_cache(maxsize=256)
 def distribute(
-    part: Part,
-    axes: Iterable[Axis],
-    again: str = NOTHING,
-    names: frozenset[str] = NORM_FUNCTIONS,
+    part: Part, axes: tuple[Axis, ...], again: str = NOTHING, names: frozenset[str] = NORM_FUNCTIONS
 ) -> Program:
     """The part, forward and backward, with the moves that the layout rule asks for.
 
@@ -37,7 +36,7 @@ def distribute(
     that, kept in slices. A value of no width is inside a kernel: it is never kept. A softmax inside one
     is made again from its log-sum-exp (arXiv 2205.14135, section 3.1).
     """
-    work = _Work(part, tuple(axes), again, names)
+    work = _Work(part, axes, again, names)
     work.go_forward()
     work.go_backward()
     return Program(

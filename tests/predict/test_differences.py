@@ -36,6 +36,18 @@ def test_differences_that_are_overridden_are_not_listed():
     assert listed(unit="100") == listed() - 3
 
 
+def test_what_a_difference_leaves_as_it_is_is_derived_once():
+    shape = {k: str(v) for k, v in {**SHAPE, "vocabulary": 10, "sequence": 4}.items()}
+    plan = read(Asked("predict", "fsdp(3)", model=shape, profile="megatron"))
+    for difference in plan.profile.differs:
+        costs = without(plan, difference).costs
+        same = {name for name, of in costs.items() if of.program == plan.costs[name].program}
+        assert same == {name for name, of in costs.items() if of is plan.costs[name]}
+    of_head = next(d for d in plan.profile.differs if d.what == "logits are in bf16")
+    costs = without(plan, of_head).costs
+    assert [name for name, of in costs.items() if of is plan.costs[name]] == ["embedding", "layer"]
+
+
 @pytest.mark.parametrize(
     ("text", "strategy", "other"),
     [
