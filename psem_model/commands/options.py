@@ -176,6 +176,11 @@ MEMORY = option(
     type=Word("BYTES"),
     help="Of a device, such as 80GB or 80GiB: what the peak leaves, or by how much it is too much.",
 )
+STAGE = number(
+    OUTPUT,
+    "--stage",
+    "Of pp: the stage whose memory and traffic are told, from 0. Default: the fullest; the busiest.",
+)
 EXACT = option(
     OUTPUT,
     "--exact/--divisible",

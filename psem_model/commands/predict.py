@@ -35,6 +35,7 @@ from psem_model.text.report import Report
     options.GLOBAL_BATCH,
     options.UNIT,
     *options.MODEL,
+    options.STAGE,
     options.MEMORY,
     options.EXACT,
     options.FORM,
@@ -62,12 +63,15 @@ def predict(form: str, html: str | None, **given: Any) -> None:
     ended(report, form, html)
 
 
-def report_of(memory: str | None, exact: bool, global_batch: str | None, **given: Any) -> Report:
+def report_of(
+    memory: str | None, exact: bool, global_batch: str | None, stage: str | None, **given: Any
+) -> Report:
     """The report, from what was typed. Raises BadInput and NotRealisable."""
     from psem_model.predict.asked import asked
     from psem_model.predict.fits import room
     from psem_model.predict.read import read
-    from psem_model.predict.report import predicted
+    from psem_model.predict.report import predicted, telling
 
     of = room(memory)
-    return predicted(read(asked("predict", given, divisible=not exact), global_batch), of)
+    plan = read(asked("predict", given, divisible=not exact), global_batch)
+    return predicted(telling(plan, stage), of)

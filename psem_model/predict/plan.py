@@ -51,7 +51,8 @@ class Plan:
     `text`: the product as typed. `written`: the step, where it was written in a file. `padded`: sizes
     as they are, not as if all divided. `perceptron`: layers and width, if that is what an opaque model
     is. `profile`: how a system realises it. `stored`: what weights are stored in. `beside`: a plan
-    otherwise realised, whose parts' costs it has where programs are the same.
+    otherwise realised, whose parts' costs it has where programs are the same. `told`: the stage whose
+    memory and traffic are told, in place of the fullest and the busiest.
     """
 
     model: Model
@@ -71,6 +72,7 @@ class Plan:
     profile: Profile = TEXTBOOK
     stored: str | None = None
     beside: Plan | None = field(default=None, compare=False, repr=False)
+    told: int | None = None
 
     @cached_property
     def step(self) -> Step:
@@ -154,14 +156,6 @@ class Plan:
         """Of one of them."""
         return next(iter(self.layers.values()))
 
-    def checkpoints(self, layers: int) -> tuple[int, int, Number] | None:
-        """As of one layer; None if they differ, are made again anyway, or are kept on the host.
-
-        Or if backward is in two parts: what the second reads is made again before it, and waits.
-        """
-        alike = len(self.layers) == 1 and self.again == NOTHING and not self.offload
-        return self.layer.checkpoints(layers) if alike and not self.pipe.in_two_parts else None
-
     @cached_property
     def parameters(self) -> dict[str, Number]:
         """Elements of each weight of the whole model."""
@@ -195,14 +189,18 @@ class Plan:
         return tuple(max(kind, key=lambda stage: stage.activations) for kind in kinds)
 
     @cached_property
+    def _told_of(self) -> tuple[StageCosts, ...]:
+        return self.stages if self.told is None else (self.stage(self.told),)
+
+    @cached_property
     def fullest(self) -> StageCosts:
         """The stage that needs most memory."""
-        return max(self.stages, key=lambda stage: stage.peak)
+        return max(self._told_of, key=lambda stage: stage.peak)
 
     @cached_property
     def busiest(self) -> StageCosts:
         """The stage that sends most bytes."""
-        return max(self.stages, key=lambda stage: stage.bytes)
+        return max(self._told_of, key=lambda stage: stage.bytes)
 
 
 @dataclass(frozen=True)

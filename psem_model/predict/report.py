@@ -15,6 +15,8 @@ from psem_model.predict.rounding import data as rounded
 from psem_model.predict.rounding import in_words
 from psem_model.predict.said import PASSING, SAYS, Said, one
 from psem_model.reading.products import meant_by
+from psem_model.reading.words import count
+from psem_model.text.errors import BadInput
 from psem_model.text.figures import in_bytes, times
 from psem_model.text.report import (
     BYTES,
@@ -54,6 +56,19 @@ def predicted(plan: Plan, room: Room | None = None) -> Report:
         raise no
     said = (said_of_states if plan.opaque else said_of_model).said(plan)
     return Reported(plan, said, room).report()
+
+
+def telling(plan: Plan, stage: str | None) -> Plan:
+    """The plan, of which memory and traffic of one stage are told, as typed. Raises BadInput."""
+    if stage is None:
+        return plan
+    if not plan.step.pipe:
+        raise BadInput("--stage: given without pp; expected a pipeline, as in tp(8) * pp(4)")
+    number = count("--stage", stage, "a stage", least=0)
+    if number >= plan.pipe.stages:
+        expected = f"one of the {plan.pipe.stages:,} stages, from 0 to {plan.pipe.stages - 1:,}"
+        raise BadInput(f"--stage: given {number:,}; expected {expected}")
+    return replace(plan, told=number)
 
 
 class Reported:

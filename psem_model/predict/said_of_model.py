@@ -265,7 +265,7 @@ class _OfModel:
     def checkpoints(self) -> dict[str, Any] | None:
         """How many layers best keep their input, the others made again; None if that keeps no less."""
         layers = self.fullest.layers
-        found = self.plan.checkpoints(layers)
+        found = checkpoints(self.plan, layers)
         if found is None:
             return None
         count, segment, size = found
@@ -274,7 +274,7 @@ class _OfModel:
 
     def notes_of_memory(self) -> Iterator[str]:
         """What the best number of checkpoints would keep."""
-        found = self.plan.checkpoints(self.fullest.layers)
+        found = checkpoints(self.plan, self.fullest.layers)
         if found is not None:
             count, segment, size = found
             kept = unit_of([self.fullest.peak]).texts(size)[0]
@@ -284,6 +284,15 @@ class _OfModel:
                 f"{counted(segment, 'layer')}, made again for backward: layers keep, with the "
                 f"segment at work, {kept} for a micro-batch"
             )
+
+
+def checkpoints(plan: Plan, layers: int) -> tuple[int, int, Number] | None:
+    """As of one layer; None if they differ, are made again anyway, or are kept on the host.
+
+    Or if backward is in two parts: what the second reads is made again before it, and waits.
+    """
+    alike = len(plan.layers) == 1 and plan.again == NOTHING and not plan.offload
+    return plan.layer.checkpoints(layers) if alike and not plan.pipe.in_two_parts else None
 
 
 def _passed(model: Transformer) -> Iterator[str]:
@@ -337,7 +346,7 @@ def _stages(plan: Plan) -> Section:
     waits = ("waiting",) if plan.pipe.in_two_parts else ()
     keys = (
         *("stage", "alike", "layers", "parameters", "in_flight", *waits),
-        *("resting", "activations", "peak", "bytes"),
+        *("resting", "activations", "total", "peak", "bytes"),
     )
     titles = {"in_flight": in_flight, "bytes": "sent"}
     columns = tuple(Column(titles.get(key, key), key=key, right=True) for key in keys)
@@ -348,6 +357,7 @@ def _stages(plan: Plan) -> Section:
                 *(stage.held.waiting for _ in waits),
                 Quantity(sum(stage.resting.values()), BYTES),
                 Quantity(stage.activations, BYTES),
+                Quantity(stage.total, BYTES),
                 Quantity(stage.peak, BYTES),
                 Quantity(stage.bytes, BYTES),
             ),

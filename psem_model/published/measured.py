@@ -52,8 +52,10 @@ class Row:
     @property
     def command(self) -> str:
         """What is typed in a checkout."""
-        typed = self._typed(EXAMPLES.name).items()
-        options = (f"--{name.replace('_', '-')} {value}" for name, value in typed)
+        typed = self._typed(EXAMPLES.name)
+        if self.predicted.pipe.stages > 1:
+            typed["stage"] = str(self.stage)
+        options = (f"--{name.replace('_', '-')} {value}" for name, value in typed.items())
         return f'psem predict "{self.plan}" {" ".join(options)}'
 
     @cached_property

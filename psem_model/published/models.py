@@ -14,6 +14,7 @@ from psem_model.predict.gpt import gpt, in_flight
 from psem_model.predict.gpt import plan as closed
 from psem_model.predict.parts import BACKWARD, FORWARD, PHASES, PartCosts
 from psem_model.predict.plan import Plan
+from psem_model.predict.said_of_model import checkpoints
 from psem_model.published.entries import SYMBOLS, Entry, Reproduced, compared, form, same
 from psem_model.published.states import N, factor
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING
@@ -206,7 +207,7 @@ def best_checkpoints(entry: Entry) -> Reproduced:
 def _is_kept(strategy: str, rule: Any, names: Mapping[str, Any]) -> bool:
     """Whether so much is predicted for the best number of a model's checkpoints."""
     layers, plans = 48, [gpt(strategy, L=48, t=8, again=again) for again in (EVERYTHING, NOTHING)]
-    count, _, size = plans[1].checkpoints(layers) or (0, 0, 0)
+    count, _, size = checkpoints(plans[1], layers) or (0, 0, 0)
     numbers = (layers, count, *(layer(plan).activations for plan in plans))
     of = dict(zip((names[name] for name in ("l", "c", "A_in", "A_mid")), numbers, strict=True))
     return bool(rule.subs(of) == size)

@@ -130,6 +130,45 @@ def test_the_busiest_stage_is_found_in_the_middle(psem, predicted):
     assert sum(map(exact, sent.values())) == exact(found["communication"]["bytes"])
 
 
+def test_each_stage_is_told_that_is_asked_for(predicted):
+    shape = {**SHAPE, "layers": 12, "accumulate": 9, "profile": "megatron"}
+    usual = predicted("zero1(2) * tp(2) * pp(4)", **shape)
+    shown = {stage["stage"]: stage for stage in usual["stages"]}
+    seen = []
+    for number in range(4):
+        found = predicted("zero1(2) * tp(2) * pp(4)", **shape, stage=number)
+        memory, sent = found["memory"], found["communication"]
+        assert (memory["stage"], sent["stage"]) == (number, number)
+        figures = memory["resting"]["total"], memory["activations"], memory["total"], memory["peak"]
+        seen.append((*map(exact, figures), exact(sent["bytes"])))
+        of = shown.get(number)
+        names = ("resting", "activations", "total", "peak", "bytes")
+        assert of is None or seen[-1] == tuple(exact(of[name]) for name in names)
+        assert found["stages"] == usual["stages"]
+    assert sorted(shown) == [0, 1, 3]
+    assert seen[1] != seen[2]  # alike, with fewer in flight
+
+
+@pytest.mark.parametrize(
+    ("plan", "stage", "expected"),
+    [
+        ("tp(2)", "0", "--stage: given without pp; expected a pipeline"),
+        ("zero3", "0", "--stage: given without pp; expected a pipeline"),
+        ("pp(4)", "4", "--stage: given 4; expected one of the 4 stages, from 0 to 3"),
+        ("pp(4)", "-1", "--stage: given '-1'; expected a whole number of a stage, at least 0"),
+    ],
+)
+def test_a_stage_that_is_not_there_is_refused(plan, stage, expected, psem):
+    shape = (
+        ["--psi", 9, "--devices", 2]
+        if plan == "zero3"
+        else [x for name, value in SHAPE.items() for x in (f"--{name}", value)]
+    )
+    code, out, err = psem("predict", plan, *shape, "--stage", stage)
+    assert (code, out) == (2, "")
+    assert expected in err
+
+
 # ------------------------------------------------------------------------------ on the host
 @given(plans(offload=True))
 def test_offloaded_activations_are_on_the_host_and_not_on_the_device(plan):

@@ -6,9 +6,11 @@ import shlex
 from dataclasses import replace
 
 import pytest
+from click.testing import CliRunner
 
 from proofs.registry import ROOT
-from psem_model.published.measured import page, rows, rows_apart, table_rows
+from psem_model.commands.predict import predict
+from psem_model.published.measured import STATES, Row, page, rows, rows_apart, table_rows
 from tests.support.command import exact, predicted
 
 
@@ -71,10 +73,35 @@ def test_what_is_kept_is_never_more_than_was_measured():
     assert [row.command for row in rows() if row.off > 0] == []
 
 
-@pytest.mark.parametrize("row", rows()[::6], ids=lambda row: row.plan)
-def test_the_command_of_a_row_predicts_its_figures(row):
+def table_of_the_page():
+    """By model and plan, the cells of each row of the page."""
+    lines = (ROOT / "docs" / "MEASURED.md").read_text().splitlines()
+    cells = ([cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line[:2] == "| ")
+    return [found for found in cells if found[0] != "model"]
+
+
+@pytest.mark.parametrize(
+    ("row", "cells"),
+    [*zip((*rows(), *rows_apart()), table_of_the_page(), strict=True)],
+    ids=lambda of: of.plan if isinstance(of, Row) else "",
+)
+def test_the_command_of_a_row_predicts_the_figures_of_the_page(row, cells):
     words = shlex.split(row.command)[2:]
     options = {words[i][2:]: words[i + 1] for i in range(1, len(words), 2)}
-    memory, fullest = predicted(words[0], **options)["memory"], row.predicted.fullest
-    peak = exact(memory["peak"]) / 2**30
-    assert peak == row.peak if row.stage == fullest.number else peak > row.peak
+    printed = predicted(words[0], **options)
+    memory = printed["memory"]
+    sizes = [*(memory["resting"][state] for state in STATES), memory["total"], memory["peak"]]
+    states, kept, peak = cells[3:6], cells[6], cells[8]
+    assert [f"{float(exact(size)) / 2**30:.2f}" for size in sizes] == [*states, kept, peak]
+    assert cells[1].split(", stage ")[1:] == [str(row.stage)] * ("stages" in printed)
+    assert memory["stage"] == row.stage
+
+
+def test_the_command_of_a_row_shows_its_figures():
+    row = next(row for row in rows_apart() if row.stage == 5)
+    shown = CliRunner().invoke(predict, shlex.split(row.command)[2:], catch_exceptions=False).output
+    memory = shown[shown.index("memory per device") :].split("\n\n")[0]
+    assert f"on stage {row.stage}" in memory
+    for name, size in (("total", row.kept), ("peak", row.peak)):
+        (line,) = (line for line in memory.splitlines() if line.split()[:1] == [name])
+        assert float(line.split(" GiB")[0].split()[-1]) == pytest.approx(size, rel=1e-5)
