@@ -69,7 +69,7 @@ def require_numbers() -> None:
             there = forms((first,), sizes=(n,))
             named = NAMED[first]
             positions = [(place,) for place in (*named, *([OTHER] if n > len(named) else []))]
-            _require("places of numbers", [*there.positions()], positions)
+            _require("places of numbers", [*there.device_kinds()], positions)
             for move in LINEAR:
                 after = _without_zeros(move.of(there, held, {}))
                 found = move.of(forms((first,)), held, {})

@@ -18,7 +18,7 @@ from proofs.checking.symbols import FIRSTS, ONE, PLACES, ZERO, cases, either
 from proofs.trusted.terms import KernelError, RealVal
 from spec.checking.forms import Forms
 from spec.checking.symbols import Symbol
-from spec.devices.operators import OTHER, SUM, Offset, Source
+from spec.devices.operators import OTHER, SUM_ALL, Offset, Source
 from spec.language.schedule import Schedule
 from spec.models.states import MIXED_ADAM
 from spec.numbers.any_size import Polynomial, any_size
@@ -117,7 +117,7 @@ def only(firsts: tuple[int, ...]) -> dict[tuple[Any, Word], Any]:
 @lru_cache
 def counts(firsts: tuple[int, ...]) -> dict[tuple[Any, Word], Any]:
     """(places, sources) -> how many devices these are, seen from there: those that there may be."""
-    everywhere = OPERATORS.index(SUM)
+    everywhere = OPERATORS.index(SUM_ALL)
     found = {}
     for at in places(firsts):
         checker = forms(firsts)

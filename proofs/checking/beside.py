@@ -173,7 +173,7 @@ def as_checked(
 def seen(form: NormalForm, forms: Forms) -> Sight:
     """What a form comes to on each kind of device; of all that is not known, whether there is any."""
     form = merged({term: amount for term, amount in form.items() if term[0].kind != LACKING})
-    at = {p: forms.at(form, p) for p in forms.positions()}
+    at = {p: forms.at(form, p) for p in forms.device_kinds()}
     return {
         p: (
             {term: amount for term, amount in found.items() if term[0].known},

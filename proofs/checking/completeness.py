@@ -23,7 +23,7 @@ from spec.checking.symbols import Symbol
 from spec.checking.verdict import check
 from spec.derivation.derive import derive
 from spec.devices.mesh import Axes, group_size, shard_contains
-from spec.devices.operators import OTHER, SUM, NormalForm, Operator, PerDevice, Source, reads
+from spec.devices.operators import OTHER, SUM_ALL, NormalForm, Operator, PerDevice, Source, reads
 from spec.language.schedule import MICRO_STEPS, Schedule
 from spec.meaning.match import Copies, first_difference
 from spec.meaning.reference import Reference, first_divergence, primes, run
@@ -117,7 +117,7 @@ def _probed(k: Kernel, operator: Operator) -> Theorem:
         for source, there in sources.items()
         if not (source is Source.SELF and place is not OTHER)
     ]
-    apart = [axis.owner != axis.other] if operator != SUM else []
+    apart = [axis.owner != axis.other] if operator != SUM_ALL else []
     inside = [p >= 0, p < axis.n] if uses else []
     words = f"{name(operator)}_shows_its_coefficients"
     return k.prove(words, And(*claims), [*inside, *apart], uses)
@@ -202,7 +202,7 @@ def _said_of_every_size(one: Broken | Accepted | Further) -> None:
     name, schedule = one.name, one.schedule
     found = everywhere(schedule, {})
     if isinstance(one, Further) and one.right and not found.accepted:
-        raise KernelError(f"{name}: expected to be accepted, got {found.wrong[0].verdict}")
+        raise KernelError(f"{name}: expected to be accepted, got {found.wrong_for[0].verdict}")
     rejected = next(found.points(), None)
     if (rejected is None) is not found.accepted:
         raise KernelError(f"{name}: the verdict on sizes in general is not one on each")
@@ -212,7 +212,7 @@ def _said_of_every_size(one: Broken | Accepted | Further) -> None:
         if group_size(mesh, schedule.axes) <= MOST:
             matches = first_divergence(schedule, mesh, micro_steps=micro_steps, data=DATA) is None
         said = {one.accepted for one in found.found if one.says(sizes)}
-        shown = _narrowest((*found.right, *found.wrong), sizes)
+        shown = _narrowest((*found.right_for, *found.wrong_for), sizes)
         if not {accepted} == said == shown == {matches}:
             raise KernelError(f"{name}: another verdict or run with {sizes}")
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from proofs.trusted.terms import If, KernelError, RealSort, RealVal
 from spec.devices.operators import (
-    ALL,
-    KEEP,
+    GROUP,
+    IDENTITY,
     OTHER,
     Offset,
     Operator,
@@ -33,8 +33,8 @@ AXIS, FACTOR = "axis", "factor"
 OWNER, FIRST = 0, 1  # places: the element's owner, and the first device, if that is another
 NAMED = {0: (OWNER,), 1: (OWNER, FIRST)}  # by the place of the first device: which have names
 PLACES: tuple[Offset, ...] = (OWNER, FIRST, OTHER)
-WHO = (ALL, OWNER, FIRST)
-OPERATORS = (KEEP, *(Operator(to, of) for to in WHO for of in WHO))
+WHO = (GROUP, OWNER, FIRST)
+OPERATORS = (IDENTITY, *(Operator(to, of) for to in WHO for of in WHO))
 OnDevice = Callable[[Any], Any]
 ANYONE = "any device"
 
@@ -73,7 +73,7 @@ class AnyDevices(Devices):
         return lambda device: value(device) + other(device)
 
     def scale(self, value: PerDevice, factor: Monomial) -> PerDevice:
-        return lambda device: factor.value(self.mesh, 1) * value(device)
+        return lambda device: factor.at(self.mesh, 1) * value(device)
 
 
 # --------------------------------------------------------------------- the lines

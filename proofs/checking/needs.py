@@ -31,7 +31,7 @@ from proofs.trusted.terms import KernelError
 from spec.checking.forms import Forms, Need, Rejected
 from spec.checking.symbols import Offsets, Symbol
 from spec.checking.verdict import require_agreed
-from spec.devices.operators import KEEP, SUM, add, scale
+from spec.devices.operators import IDENTITY, SUM_ALL, add, scale
 from spec.language.schedule import Buffer, Kind, Op, Phase, Rest, Schedule
 from spec.meaning.semantics import CONTENT, Store, execute
 from spec.models.states import MIXED_ADAM, State
@@ -39,7 +39,7 @@ from spec.models.training import Loss, Training
 from spec.numbers.any_size import any_size
 
 AXES = ALL_AXES[:2]
-ALONE, WHOLE = (KEEP, KEEP), (SUM, SUM)
+ALONE, WHOLE = (IDENTITY, IDENTITY), (SUM_ALL, SUM_ALL)
 STATES = {step: [Symbol(kind, step) for kind in ("weight", "moment")] for step in (NOW, NOW + 1)}
 GRADIENTS = [Symbol("gradient", NOW, m) for m in range(2)]
 # what each value that is read has to be; the whole gradient is every contribution's sum
@@ -210,5 +210,5 @@ def _wrong(checker: Forms, schedule: Schedule, store: Store, ops: Sequence[Op]) 
     for op in ops:
         execute(op, schedule, checker, store, 0)
     has = store[Buffer.GRADIENTS, CONTENT][1]
-    unmet = checker.unmet(Need("whole", has, checker.whole(), ""))
-    return {at for at in checker.positions() if any(checker.at(off, at) for _, off in unmet)}
+    unmet = checker.unmet(Need("whole", has, checker.whole_gradient(), ""))
+    return {at for at in checker.device_kinds() if any(checker.at(off, at) for _, off in unmet)}

@@ -147,7 +147,7 @@ class Places:
     def scale(self, value: int, factor: Monomial) -> int:
         if not factor.number:
             return self.zero  # also of what is not known
-        return self._write("scale", value, factor=factor.value(self.mesh, self.micro_steps))
+        return self._write("scale", value, factor=factor.at(self.mesh, self.micro_steps))
 
     def forward(self, view: int, axes: Axes) -> int:
         return view

@@ -15,14 +15,14 @@ from spec.checking.forms import Forms
 from spec.checking.micro_steps import LONGEST, repeated
 from spec.checking.symbols import Multiplier, SquareNorm, Symbol, frozen, of_other_parts
 from spec.checking.verdict import differ, relative
-from spec.devices.operators import KEEP, SUM, NormalForm, add
+from spec.devices.operators import IDENTITY, SUM_ALL, NormalForm, add
 from spec.language.schedule import Buffer, Schedule
 from spec.meaning.semantics import CONTENT, Store
 from spec.models.states import MIXED_ADAM
 from spec.numbers.any_size import any_size
 
 AXIS = "axis"
-WORDS = (KEEP,), (SUM,)
+WORDS = (IDENTITY,), (SUM_ALL,)
 PLACES = [(buffer, CONTENT) for buffer in Buffer]
 KINDS = ("weight", "moment", "gradient", "tied", "fault")
 
@@ -61,7 +61,7 @@ def _terms(step: int) -> Iterator[tuple[Symbol, Any]]:
         symbol = Symbol(kind, step)
         number = frozen({(Symbol("tokens", step), word): 1})
         yield symbol, word
-        yield symbol._replace(factors=(Multiplier("over", number),)), word
+        yield symbol._replace(multipliers=(Multiplier("over", number),)), word
         yield Symbol("norm", step, 0, SquareNorm(frozen({(symbol, word): 1}), (True,), (0,))), word
 
 
@@ -70,7 +70,9 @@ def _later(store: Store) -> Store:
 
     def part(of: Any) -> Any:
         if isinstance(of, Symbol):
-            return of._replace(step=of.step + 1, made_of=part(of.made_of), factors=part(of.factors))
+            return of._replace(
+                step=of.step + 1, made_of=part(of.made_of), multipliers=part(of.multipliers)
+            )
         return of_other_parts(of, map(part, of)) if isinstance(of, tuple) else of
 
     return {

@@ -86,7 +86,7 @@ def _require_undecided(k: Kernel) -> None:
     """What grows in every micro-step is not decided, but for few of them; it is right for one."""
     twice = operation(Kind.SCALE, GRADIENTS, by=Monomial(Fraction(2)))
     found = everywhere(around(derive(STRATEGIES["dp"]), first=(twice,)), {})
-    right = [one.sizes for one in found.right]
+    right = [one.sizes for one in found.right_for]
     looked_at = sorted({one.sizes[MICRO_STEPS] for one in found.found if MICRO_STEPS in one.sizes})
     if found.accepted or found.undecided != (MICRO_STEPS,) or right != [{MICRO_STEPS: 1}]:
         raise KernelError(f"{k.claim}: undecided: {found.undecided}, right with {right}")
@@ -97,7 +97,7 @@ def _require_undecided(k: Kernel) -> None:
 def _with_error(terms: Terms) -> Schedule:
     """Data parallelism that adds its gradients so many times more, before they are summed."""
     dp = derive(STRATEGIES["dp"])
-    keep = operation(Kind.KEEP, GRADIENTS, FRESH, span=Span.WHOLE)
+    keep = operation(Kind.KEEP, GRADIENTS, FRESH, span=Span.ALL_UNITS)
     return around(dp, before=(keep, *_added(terms), operation(Kind.RELEASE, FRESH)))
 
 

@@ -50,7 +50,7 @@ from proofs.checking.symbols import (
 )
 from proofs.trusted.kernel import Bool, KernelError
 from proofs.trusted.terms import And, If, IntVal, Or
-from spec.devices.operators import KEEP, Operator
+from spec.devices.operators import IDENTITY, Operator
 from spec.meaning.semantics import initial
 
 RELEASE = KINDS["release"]
@@ -77,7 +77,7 @@ def require_starts() -> None:
             if {op: c for op, c in here.items() if c} != {op: c for op, c in has.items() if c}:
                 raise KernelError(f"{name} are not what devices have by their places")
         released = next(move for move in MOVES if KINDS[move.name] is RELEASE)
-        if [*released.of(forms((first,)), {}, {}).items()] != [((UNKNOWN, (KEEP,)), 1)]:
+        if [*released.of(forms((first,)), {}, {}).items()] != [((UNKNOWN, (IDENTITY,)), 1)]:
             raise KernelError("what is released is not what is not known, on every device")
 
 

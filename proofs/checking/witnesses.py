@@ -228,7 +228,7 @@ def _of_an_old_view() -> Schedule:
     """Data parallelism that keeps the next step's view before the weights are updated."""
     dp, view = derive(STRATEGIES["dp"]), Buffer.VIEW
     reads = tuple(replace(op, source=view) for op in dp.micro_step)
-    keep = operation(Kind.KEEP, Buffer.PARAMETERS, view, span=Span.WHOLE)
+    keep = operation(Kind.KEEP, Buffer.PARAMETERS, view, span=Span.ALL_UNITS)
     return replace(around(dp, before=(keep,)), micro_step=reads, start=(view,))
 
 

@@ -20,7 +20,7 @@ from proofs.trusted.terms import And, BoolVal, Implies, Not, Or, RealVal
 from spec.checking.verdict import check
 from spec.choosing.requirements import requirements
 from spec.choosing.space import (
-    ACTIVATIONS,
+    ACTIVATION_MODES,
     DEVICES,
     REGIMES,
     Cost,
@@ -71,7 +71,7 @@ def modes_decide_what_is_realisable(k: Kernel) -> tuple[Theorem, ...]:
 
 
 def _name(regime: Regime) -> str:
-    return f"{regime.kept.name.lower()}_{'several' if regime.several else 'one'}"
+    return f"{regime.optimizer.name.lower()}_{'several' if regime.several else 'one'}"
 
 
 def _characterised(k: Kernel, regime: Regime) -> Theorem:
@@ -100,7 +100,7 @@ def _same_on_every_number_of_devices(regime: Regime) -> None:
             apart = Comparison()
             mesh = [({BATCH: n}, m) for n, m in cases]
             same = all(check(schedule, at, m, policy, apart).accepted for at, m in mesh)
-            same = same and not any(apart.apart.values())
+            same = same and not any(apart.exempt.values())
         else:
             same = first_divergence(schedule, {BATCH: 2}, **options) is not None
         if not same:
@@ -117,10 +117,10 @@ class Symbols:
         self.dominances: dict[tuple[CostForm | str, CostForm | str], Any] = {}
         self.s, self.w, self.g = k.reals("s w g")
         self.m = k.reals("m") if regime.several else RealVal(1)
-        self.k = RealVal(0) if regime.kept is Kept.NOTHING else k.reals("opt")
+        self.k = RealVal(0) if regime.optimizer is Kept.NO_STATE else k.reals("opt")
         sizes = [self.s > 0, self.w > 0, self.g > 0]
         sizes += [self.m >= 2] if regime.several else []
-        sizes += [] if regime.kept is Kept.NOTHING else [self.k > 0]
+        sizes += [] if regime.optimizer is Kept.NO_STATE else [self.k > 0]
         # of the slice one bound will do for some
         self.weaker, self.given = [And(*sizes)], [And(*sizes, 2 * self.s <= 1)]
 
@@ -181,7 +181,7 @@ def _counted() -> None:
     """Every realisable placement is in a class, and there are as many classes as the claim says."""
     for regime in REGIMES:
         found = classes(regime)
-        placed = {(*m[:3], a) for modes in found.values() for m in modes for a in ACTIVATIONS}
+        placed = {(*m[:3], a) for modes in found.values() for m in modes for a in ACTIVATION_MODES}
         if placed != set(realisable(regime)):
             raise KernelError(f"P2: {regime}: the classes are not of the realisable placements")
         if (len(found), len(frontier(regime))) != COUNTS[regime]:
@@ -255,7 +255,7 @@ def _dominators(form: CostForm, regime: Regime) -> list[str]:
 @cache
 def samples(regime: Regime) -> list[tuple[Point, dict[str, Cost]]]:
     """Sizes of all sorts, and what each listed class costs there."""
-    kept = (0,) if regime.kept is Kept.NOTHING else (1, 4, 30)
+    kept = (0,) if regime.optimizer is Kept.NO_STATE else (1, 4, 30)
     widths = product((1, 3, 6), (1, 3, 6), kept)
     sizes = product((2, 4, 64), (2, 20) if regime.several else (1,), widths)
     points = [Point(n, 1, m, bytes_) for n, m, bytes_ in sizes]
@@ -327,7 +327,7 @@ class _Named(Symbols):
     """The same for named strategies, with any number of micro-steps from 1 on, and any K from 0 on."""
 
     def __init__(self, k: Kernel) -> None:
-        super().__init__(k, Regime(Kept.COPY, True))
+        super().__init__(k, Regime(Kept.MASTER_COPY, True))
         some_steps = Or(self.m == 1, self.m >= 2)
         widths = (self.w > 0, self.g > 0, self.k >= 0)
         sizes = And(2 * self.s <= 1, some_steps, *widths)
@@ -382,20 +382,20 @@ def _on_the_frontier(s: Symbols) -> Theorem:
         return And(a <= b, c <= d, a + c < b + d)
 
     when = dict.fromkeys(STAGES, never)
-    if s.regime == Regime(Kept.COPY, True):
+    if s.regime == Regime(Kept.MASTER_COPY, True):
         replicated = strictly(g, w, opt * rest, w)  # optimizer state, and nothing lost by it
         when["zero1"] = Not(Or(replicated, strictly(m * g, w, (opt - g) * rest, w)))
         when["zero2"] = Not(Or(replicated, (opt + g) * rest <= w))
     elif s.regime == Regime(Kept.MOMENTS, True):
         when = {"dp": w > g, "zero1": w <= opt + g, "zero2": w <= opt + g, "zero3": always}
-    elif s.regime == Regime(Kept.NOTHING, True):
+    elif s.regime == Regime(Kept.NO_STATE, True):
         when = {"dp": w >= g, "zero1": w <= g, "zero2": w <= g, "zero3": always}
     best = frontier(s.regime)
     claims = [
-        Not(s.dominated(closed_form(STRATEGIES[name]).within(s.regime), best)) == when[name]
+        Not(s.dominated(closed_form(STRATEGIES[name]).restricted_to(s.regime), best)) == when[name]
         for name in STAGES
     ]
     usual = Implies(And(opt * rest > w, w < 2 * g), And(when["zero1"], when["zero2"]))
-    if s.regime == Regime(Kept.COPY, True):
+    if s.regime == Regime(Kept.MASTER_COPY, True):
         claims.append(usual)
     return s.kernel.prove("stages_on_the_frontier", _all(claims), given=s.given)

@@ -198,8 +198,8 @@ def _hybrid_accumulates(k: Kernel) -> Theorem:
     claims = []
     for axes, across in ways.items():
         first, again = (
-            replace(STRATEGIES["hsdp"], first=axes),
-            replace(STRATEGIES["hsdp"], again=axes, uses=USES),
+            replace(STRATEGIES["hsdp"], summed_first=axes),
+            replace(STRATEGIES["hsdp"], summed_again=axes, uses=USES),
         )
         for placement, outside in zip((first, again), across, strict=True):
             sent = totals(transfers(derive(placement), sizes, m))[0]

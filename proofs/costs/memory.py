@@ -316,7 +316,7 @@ def _waits_for_its_turn(schedule: Schedule) -> bool:
     """Whether gradients that are held whole are there while what they update goes to the host."""
     (update,) = (op for _, op in schedule.flat(1) if op.kind is Kind.UPDATE)
     to_host = schedule.rest(State.PARAMETERS).host and not updates_on_host(update, schedule)
-    held_whole = any(op.target is update.source and op.span is Span.WHOLE for op in schedule.ops)
+    held_whole = any(op.target is update.source and op.span is Span.ALL_UNITS for op in schedule.ops)
     return to_host and held_whole
 
 

@@ -15,7 +15,7 @@ from proofs.costs.reciprocals import divisor
 from proofs.language.programs import GPT, LLAMA
 from proofs.trusted.kernel import Bool, Kernel, Theorem
 from proofs.trusted.terms import RealVal
-from spec.costs.model_costs import elements_moved, kept_bytes, weights
+from spec.costs.model_costs import elements_moved, kept_bytes, weight_elements
 from spec.derivation.distribute import NOTHING, distribute
 from spec.devices.layouts import PARTIAL, WHOLE
 from spec.language.moves import Move
@@ -77,7 +77,7 @@ class Symbols:
 
     def gradients(self, program: Program, but: str = "") -> Any:
         """What all-reducing the gradients of all weights sends, but of those cut along an index."""
-        found = weights(program, self.sizes, self.mesh(program))
+        found = weight_elements(program, self.sizes, self.mesh(program))
         return 2 * self.passed * sum(e for w, e in found.items() if but not in w.indices)
 
     def kept(self, program: Program) -> Any:

@@ -50,7 +50,7 @@ def own_rows_are_all(k: Kernel) -> None:
     policy, unpadded = BytePolicy(1, 1, 1), frozenset({State.OPTIMIZER})
     for cut, axes in product((("a",), ("b",), ("a", "b")), repeat=2):
         own = [
-            Sizes(rows, MESH, policy, cut=cut, units=units, unpadded=unpadded, place=place).at_rest(
+            Sizes(rows, MESH, policy, cut=cut, units=units, unpadded=unpadded, device=place).at_rest(
                 State.OPTIMIZER, axes
             )
             for place in places_of(MESH)

@@ -34,21 +34,25 @@ def owners_send_what_rings_do(k: Kernel) -> None:
         any_one, expected = Owners(mesh, WEIGHTS, bool(fills)), _Expected(places)
         for axes, within in _groups(tuple(mesh)):
             for found in (
-                ([each.held(axes) for each in of_each], expected.held(axes), any_one.held(axes)),
                 (
-                    [each.scattered(axes, within) for each in of_each],
+                    [each.slice_elements(axes) for each in of_each],
+                    expected.held(axes),
+                    any_one.slice_elements(axes),
+                ),
+                (
+                    [each.sent_to_scatter(axes, within) for each in of_each],
                     expected.sent(axes, within, reduce_scatter_sends),
-                    any_one.scattered(axes, within),
+                    any_one.sent_to_scatter(axes, within),
                 ),
                 (
-                    [each.gathered(axes, within) for each in of_each],
+                    [each.sent_to_gather(axes, within) for each in of_each],
                     expected.sent(axes, within, all_gather_sends, fills),
-                    any_one.gathered(axes, within),
+                    any_one.sent_to_gather(axes, within),
                 ),
                 (
-                    [each.summed(2, axes) for each in of_each],
+                    [each.sent_to_sum(2, axes) for each in of_each],
                     expected.summed(axes),
-                    any_one.summed(2, axes),
+                    any_one.sent_to_sum(2, axes),
                 ),
             ):
                 _require(k, *found)

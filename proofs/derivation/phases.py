@@ -32,7 +32,7 @@ def _schedules() -> Iterator[Schedule]:
     """Of every realisable placement of a batch axis; of named strategies as they sum and clip, too."""
     yield from map(derive, realisable_placements().values())
     for placed in STRATEGIES.values():
-        some = {"each": True}, {"first": placed.axes}, {"again": placed.axes, "uses": 2}
+        some = {"each": True}, {"summed_first": placed.axes}, {"summed_again": placed.axes, "uses": 2}
         for fields in ({}, {"hold": True}, *some):
             schedule = derive(replace(placed, **fields))
             yield schedule

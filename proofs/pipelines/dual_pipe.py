@@ -287,8 +287,8 @@ def dual_pipe_v_holds(k: Kernel) -> tuple[Theorem, ...]:
             "so_many_wait_and_only_of_the_last_p_backwards",
             And(
                 waiting <= delay(pipe, stage),
-                Or(waiting <= 0, backwards > pipe.units - p),
-                pipe.units - backwards + waiting <= If(waiting <= 0, pipe.units - backwards, p),
+                Or(waiting <= 0, backwards > pipe.forwards - p),
+                pipe.forwards - backwards + waiting <= If(waiting <= 0, pipe.forwards - backwards, p),
             ),
         ),
         k.prove(

@@ -44,5 +44,5 @@ def _holds_otherwise(pipe: Pipeline, stage: int) -> bool:
     """Whether a stage whose chunks keep unlike sizes holds more, or less, than its order says."""
     sizes = range(1, pipe.chunks + 1)
     works = order(pipe, stage)
-    held = accumulate(sizes[w.chunk] * (1 if w.phase is Half.FORWARD else -1) for w in works)
+    held = accumulate(sizes[w.chunk] * (1 if w.half is Half.FORWARD else -1) for w in works)
     return fullest(pipe, stage, sizes) != max(held)

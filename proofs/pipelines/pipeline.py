@@ -36,7 +36,7 @@ class Timetable:
         self.p, self.m, self.f, self.b = k.reals("p m f b")
         self.v = k.reals("v") if kind is Order.INTERLEAVED else RealVal(1)
         self.pipe = Pipeline(kind, self.p, self.m, self.v, self.f, self.b)
-        self.n = self.pipe.units
+        self.n = self.pipe.forwards
         # a stage, its forward `unit` and backward `back`, and a `later` one of either
         self.stage, self.unit, self.back, self.later = k.reals("stage unit back later")
         self.forwards, self.backwards = k.reals("forwards backwards")  # done so far
@@ -105,7 +105,7 @@ class Timetable:
     def keeps(self, **given: Sequence[Bool]) -> tuple[Theorem, ...]:
         """All goals, each from what it needs; and that the rule orders work as they take it."""
         goals = self.goals()
-        if self.pipe.kind is Order.GPIPE:  # no forward follows a backward
+        if self.pipe.order is Order.GPIPE:  # no forward follows a backward
             del goals["backwards_before_a_forward_have_ended"]
         if goals.keys() != given.keys():
             raise KernelError(f"{self.k.claim}: shown are {', '.join(given)}")

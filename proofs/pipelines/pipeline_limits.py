@@ -55,7 +55,7 @@ class Following:
         self.k, self.stage, self.m = k, stage, m
         self.pipe, self.x = Pipeline(kind, p, m, v), k.integers("x")
         pipe, x = self.pipe, self.x
-        n, most = pipe.units, in_flight(pipe, stage, TERMS)
+        n, most = pipe.forwards, in_flight(pipe, stage, TERMS)
         chunks = [v >= 1] if kind is Order.INTERLEAVED else []
         self.sizes = k.suppose("sizes", [], And(stage >= 0, stage <= p - 1, m >= 1, *chunks))
         natural = k.prove("some_units", And(n >= 1, warm_up(pipe, stage) >= 0), uses=[self.sizes])

@@ -183,7 +183,7 @@ def _backwards_are_numbered(k: Kernel) -> tuple[Theorem, ...]:
         ),
         k.prove(
             "all_backwards_are_of_the_step",
-            And(unit >= 0, unit <= pipe.units - 1),
+            And(unit >= 0, unit <= pipe.forwards - 1),
             given=[
                 *places,
                 *(chunk >= 0, chunk <= v - 1, group >= 0, group <= groups - 1, m == groups * p),

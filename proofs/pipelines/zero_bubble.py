@@ -205,7 +205,7 @@ class AnyTimes:
 def _lengths(t: Timetable) -> tuple[Theorem, ...]:
     """Where idle times are as published, where they are the least, and in equal times."""
     k, p, m, f, b, w = t.k, t.p, t.m, t.f, t.b, t.w
-    ahead, kind = STRETCH[t.pipe.kind], t.pipe.kind
+    ahead, kind = STRETCH[t.pipe.order], t.pipe.order
     several = p > 1
     long = w <= f if kind is Order.ZB_H1 else And(w <= f, 2 * w <= f + b)
     equal = Pipeline(kind, p, m)

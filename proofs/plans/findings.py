@@ -10,7 +10,7 @@ from proofs.plans.listing import EARLIER, WHOLE_NORM, Finding
 from proofs.trusted.kernel import Bool, KernelError, Theorem
 from proofs.trusted.terms import And, Implies, IntVal, Not, Or
 from spec.checking.symbols import EACH, EVERY, Symbol
-from spec.devices.operators import ALL, KEEP, Word
+from spec.devices.operators import GROUP, IDENTITY, Word
 
 STATE = {"weight": WEIGHT, "moment": MOMENT, WHOLE_NORM: NORM}
 OWNER = 0
@@ -82,7 +82,7 @@ class Findings:
             x
             for (symbol, word), _ in found.terms
             for x, operator in enumerate(word)
-            if operator.to == OWNER or (operator == KEEP and symbol.kind not in STATE)
+            if operator.to == OWNER or (operator == IDENTITY and symbol.kind not in STATE)
         }
         return [x for x in axes if found.is_along(x) or x in of_terms]
 
@@ -125,13 +125,13 @@ class Findings:
         said: list[tuple[int | None, Bool]] = []
         for x, operator in enumerate(word):
             a = IntVal(x)
-            if (state and operator.of == ALL) or (x == summed and (state or operator != KEEP)):
+            if (state and operator.of == GROUP) or (x == summed and (state or operator != IDENTITY)):
                 raise KernelError(f"{symbol.kind}s that are alike are added up")
             if operator.to == OWNER:
                 said.append((x, along(l.d, a) == owner(a, l.j)))
             if not state and operator.of == OWNER:
                 said.append((None, along(l.i, a) == owner(a, l.j)))
-            if not state and operator == KEEP:
+            if not state and operator == IDENTITY:
                 own = along(l.i, a) < upto if x == summed else along(l.i, a) == along(l.d, a)
                 said.append((None, own))
         return said

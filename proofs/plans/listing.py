@@ -240,7 +240,7 @@ class _Checked:
         if line.kind == NORM:
             return (self._norm(line, at(line.source)),)
         if line.kind == UPDATE.name:
-            if line.fourth != NOWHERE and forms.reduced(at(line.fourth)) != self._whole_norm:
+            if line.fourth != NOWHERE and forms.simplified(at(line.fourth)) != self._whole_norm:
                 raise NotCovered("updates that read another norm than that of the whole gradient")
             return forms.update(at(line.source), at(line.second), at(line.third))
         move = next(move for move in MOVES if move.name == line.kind)
@@ -257,7 +257,7 @@ class _Checked:
         forms = self.forms
         unmet = forms.unmet(Need("whole", slices, forms.unclipped(), ""))
         own = [x for x, axis in enumerate(self.axes) if axis in line.axes]
-        owners = [p for p in forms.positions() if all(p[x] == 0 for x in own)]
+        owners = [p for p in forms.device_kinds() if all(p[x] == 0 for x in own)]
         missing = any(forms.at(difference, p) for _, difference in unmet for p in owners)
         return forms.unknown("it is the norm of something else") if missing else self._whole_norm
 
@@ -268,7 +268,7 @@ class _Checked:
 
     def _right(self, form: NormalForm) -> tuple[tuple[tuple[Symbol, Word], Number], ...]:
         """The terms of a form that are known and right."""
-        terms = self.forms.reduced(form).items()
+        terms = self.forms.simplified(form).items()
         right = [each for each in terms if each[0][0].known and each[0][0].kind != "fault"]
         return tuple(sorted(right, key=repr))
 
@@ -276,7 +276,7 @@ class _Checked:
         """The positions of devices on which all is known and right."""
         return tuple(
             position
-            for position in self.forms.positions()
+            for position in self.forms.device_kinds()
             if all(
                 symbol.known and symbol.kind != "fault" for symbol, _ in self.forms.at(form, position)
             )

@@ -108,10 +108,10 @@ def _require_placed(plan: str, product: Product, parts: Sequence[Part], ends: se
     profile = replace(TEXTBOOK, waits_whole=True, holds_root=True)
     for group in derive_step(product, parts, profile=profile).groups:
         gathers = [op for op in group.schedule.micro_step if op.target is Buffer.VIEW and op.axes]
-        held = {op.span is Span.WHOLE for op in gathers}
+        held = {op.span is Span.ALL_UNITS for op in gathers}
         in_root = {name in ends for name in group.weights}
         waits = not group.schedule.rest(State.GRADIENTS).sharded
-        leaves = group.schedule.left == group.schedule.rest(State.OPTIMIZER).sharded
+        leaves = group.schedule.sliced_by_update == group.schedule.rest(State.OPTIMIZER).sharded
         if not (waits and leaves) or (held and held != in_root):
             raise KernelError(f"{plan}: {group.weights} are placed otherwise than the profile says")
 

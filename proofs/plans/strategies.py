@@ -49,7 +49,7 @@ def _require_accepted(k: Kernel, schedule: Schedule) -> None:
     for mesh, m in product(_meshes(schedule.axes), micro_steps):
         comparison = Comparison()
         verdict = check(schedule, mesh, m, comparison=comparison)
-        if not verdict.accepted or any(comparison.apart.values()):
+        if not verdict.accepted or any(comparison.exempt.values()):
             raise KernelError(f"{k.claim}: rejected on {mesh}: {verdict.rule}, {verdict.op}")
 
 

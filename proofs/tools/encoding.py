@@ -67,7 +67,7 @@ def placements() -> dict[tuple[Mode, ...], Placement]:
 @lru_cache(maxsize=1)
 def realisable_placements() -> dict[tuple[Mode, ...], Placement]:
     """Those whose derived schedule is accepted, with one micro-step and a copy of the weights."""
-    regime = Regime(Kept.COPY, several=False)
+    regime = Regime(Kept.MASTER_COPY, several=False)
     return {modes: p for modes, p in placements().items() if verdict(p, regime).accepted}
 
 

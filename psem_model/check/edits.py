@@ -14,7 +14,7 @@ from spec.devices.mesh import Axes
 from spec.language.schedule import (
     BY,
     COLLECTIVE_KINDS,
-    GRADIENTS,
+    GRADIENT_BUFFERS,
     HOST_TRANSFERS,
     MICRO_STEPS,
     PASSING,
@@ -22,7 +22,7 @@ from spec.language.schedule import (
     RESTING,
     STATE_OF,
     TAKES,
-    WEIGHTS,
+    WEIGHT_BUFFERS,
     Buffer,
     Kind,
     MisfitError,
@@ -351,8 +351,8 @@ def _moves(
         sums = kind in REDUCTIONS or kind is Kind.BROADCAST
         for source, into in _pairs(kind):
             in_place = into is source
-            weights = sums and source in WEIGHTS
-            between = (sums or kind in BY) and source in GRADIENTS and not in_place
+            weights = sums and source in WEIGHT_BUFFERS
+            between = (sums or kind in BY) and source in GRADIENT_BUFFERS and not in_place
             numbers = kind is Kind.BROADCAST and source is not B.STATISTICS
             not_back = kind is Kind.KEEP and not (source in PASSING and into in RESTING)
             to_itself = kind in (Kind.ACCUMULATE, Kind.RECOMPUTE) and in_place

@@ -12,7 +12,7 @@ from spec.language.schedule import Schedule
 from spec.models.states import POLICIES
 
 KINDS: dict[Kept, tuple[str, ...]] = {
-    kept: tuple(name for name, policy in POLICIES.items() if regime_of(policy, 1).kept is kept)
+    kept: tuple(name for name, policy in POLICIES.items() if regime_of(policy, 1).optimizer is kept)
     for kept in Kept
 }
 
@@ -38,7 +38,7 @@ def for_each_kind(schedule: Schedule, sizes: Given) -> tuple[OfAKind, ...]:
     """The verdicts on a schedule: they differ in what the optimizer's state has in it, and no more."""
     policies = {kept: POLICIES[names[0]] for kept, names in KINDS.items()}
     return tuple(
-        OfAKind(kept, everywhere(schedule, sizes, policy, exceptions=kept is Kept.COPY))
+        OfAKind(kept, everywhere(schedule, sizes, policy, exceptions=kept is Kept.MASTER_COPY))
         for kept, policy in policies.items()
     )
 

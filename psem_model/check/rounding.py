@@ -107,13 +107,13 @@ def _of_schedule(
             has = bytes_of.get(op.source, policy.fresh)
             found: list[tuple[str, Number, Number]] = []
             if op.target is Buffer.VIEW or (op.kind in COMPUTING and op.source is Buffer.PARAMETERS):
-                to = policy.sent if op.kind is Kind.ALL_GATHER else policy.computed
+                to = policy.bytes_sent if op.kind is Kind.ALL_GATHER else policy.computed
                 found.append((WHILE_GATHERED if to < policy.computed else TO_COMPUTE, has, to))
             if op.kind is Kind.BACKWARD:
                 has = bytes_of[op.target] = policy.fresh
             if op.kind in REDUCTIONS and op.state is State.GRADIENTS:
-                found.append((WHILE_SUMMED, has, policy.summed))
-                has = bytes_of[op.target] = max(has, policy.summed)
+                found.append((WHILE_SUMMED, has, policy.bytes_summed))
+                has = bytes_of[op.target] = max(has, policy.bytes_summed)
             if op.target is Buffer.GRADIENTS:
                 found.append((AT_REST, has, policy.g))
                 bytes_of[op.target] = policy.g

@@ -238,7 +238,7 @@ def check_schedule(schedule: Schedule, given: Given, policy: BytePolicy | None) 
     """
     kinds = optimizers.for_each_kind(schedule, given) if policy is None else ()
     policy = policy or MIXED_ADAM
-    found = next((kind.found for kind in kinds if kind.kept is Kept.COPY), None)
+    found = next((kind.found for kind in kinds if kind.kept is Kept.MASTER_COPY), None)
     found = found or everywhere(schedule, given, policy)
     case, verdict = first_failure(schedule, found, policy)
     if case is None:
@@ -332,11 +332,11 @@ def _smallest_first(cases: Iterable[Case]) -> list[Case]:
 def _unmet(schedule: Schedule, verdict: Verdict, micro_steps: int) -> Line | None:
     """The operation that a verdict names; none at a step's end."""
     repeated = len(schedule.micro_step)
-    if verdict.index < 0:
+    if verdict.op_index < 0:
         return None
-    if verdict.index < micro_steps * repeated:
-        return line_in(schedule, PARTS[0], verdict.index % repeated)
-    return line_in(schedule, PARTS[1], verdict.index - micro_steps * repeated)
+    if verdict.op_index < micro_steps * repeated:
+        return line_in(schedule, PARTS[0], verdict.op_index % repeated)
+    return line_in(schedule, PARTS[1], verdict.op_index - micro_steps * repeated)
 
 
 def line_in(schedule: Schedule, part: str, index: int) -> Line:

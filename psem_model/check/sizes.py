@@ -49,13 +49,13 @@ def _looked_at(found: Everywhere) -> Iterator[str]:
 def exceptions(found: Everywhere, given: Given) -> str:
     """For which sizes a rejected schedule is right; if it is right in general, for which it is not."""
     if found.found[0].accepted:
-        return _only("wrong", found.wrong, found, given)
+        return _only("wrong", found.wrong_for, found, given)
     if found.found[0].verdict is None:
         along = [n if n == MICRO_STEPS else f"devices along {n}" for n in found.undecided]
         few = f"looked at: {listed(LOOKED_AT)} {listed(along).replace('_', '-')}"
-        return f"{_only('right', found.right, found, given)}; {few}"
+        return f"{_only('right', found.right_for, found, given)}; {few}"
     zero, unseen = _conditions(found)
-    right = [one for one in found.right if not any(_is_zero(c, one) for c in zero)]
+    right = [one for one in found.right_for if not any(_is_zero(c, one) for c in zero)]
     words = [_only("right", right, found, given)] if right or not zero else []
     for condition in zero:
         exact = complete(condition) or condition in found.found[0].equal
@@ -122,7 +122,7 @@ def _conditions(found: Everywhere) -> tuple[list[Polynomial], list[Polynomial]]:
         zero = [one for one in found.found if _is_zero(condition, one)]
         if not zero:
             unseen.append(condition)
-        elif all(one.accepted for one in zero) and any(one in found.right for one in zero):
+        elif all(one.accepted for one in zero) and any(one in found.right_for for one in zero):
             right.append(condition)
     return right, unseen
 
@@ -140,8 +140,8 @@ def _is_zero(condition: Polynomial, one: Found) -> bool:
 def data(found: Everywhere) -> dict[str, Any]:
     """For a program: of each verdict the widest sizes; the one with more numbers holds."""
     return {
-        "right": [_sizes(one, found.names) for one in found.right],
-        "wrong": [_sizes(one, found.names) for one in found.wrong],
+        "right": [_sizes(one, found.names) for one in found.right_for],
+        "wrong": [_sizes(one, found.names) for one in found.wrong_for],
         "looked_at": {name: list(LOOKED_AT) for name in found.undecided},
         "conditions": [str(c) for c in {c: None for one in found.found for c in one.conditions}],
     }

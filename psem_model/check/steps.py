@@ -107,8 +107,8 @@ class Checked:
     def _of_programs(self) -> Iterator[str]:
         programs = ", ".join(f"{name} {number}" for name, number in self.lines_of.items())
         yield f"programs accepted, whatever the sizes; lines: {programs}"
-        if self.step.shared:
-            yield f"several stages use {', '.join(self.step.shared)}: their gradients are summed"
+        if shared := ", ".join(self.step.shared_weights):
+            yield f"several stages use {shared}: their gradients are summed"
         for index, axes in cut_twice(self.step).items():
             cut = f"{index} is cut along {' x '.join(axes)}"
             yield f"{cut}, the first outermost: each device has one contiguous chunk"
@@ -140,7 +140,7 @@ class Checked:
             "accepted": self.accepted,
             **of_strategy,
             "programs": {"lines": self.lines_of, "wrong": self.wrong or None, "line": self.at},
-            "shared": list(self.step.shared),
+            "shared": list(self.step.shared_weights),
             "weights": [
                 {
                     "axes": list(group.schedule.axes),

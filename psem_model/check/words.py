@@ -26,7 +26,7 @@ from spec.checking.symbols import (
     frozen,
 )
 from spec.checking.verdict import Verdict
-from spec.devices.operators import ALL, KEEP, OTHER, NormalForm, Offset, Operator, Word
+from spec.devices.operators import GROUP, IDENTITY, OTHER, NormalForm, Offset, Operator, Word
 from spec.language.schedule import neighbour
 from spec.numbers.arithmetic import Number
 
@@ -75,7 +75,7 @@ def _telling(why: Unmet, words: Words) -> dict[str, Offset]:
     def alike(other: Offsets) -> bool:
         return words.on(form, other) == here and bool(forms.at(why.difference, other))
 
-    near = [p for p in forms.positions() if sum(map(operator.ne, p, position)) == 1]
+    near = [p for p in forms.device_kinds() if sum(map(operator.ne, p, position)) == 1]
     unlike = [p for p in near if not alike(p)]
     return {
         axis: place
@@ -123,8 +123,10 @@ class Words:
         """What such a device has of a value, as if all devices had it."""
         found: dict[tuple[Symbol, Word], Number] = {}
         for (symbol, word), coefficient in form.items():
-            if all(op.to in (ALL, KEEP.to, place) for op, place in zip(word, position, strict=True)):
-                whole = (op if op.to in (ALL, KEEP.to) else _everywhere(op) for op in word)
+            if all(
+                op.to in (GROUP, IDENTITY.to, place) for op, place in zip(word, position, strict=True)
+            ):
+                whole = (op if op.to in (GROUP, IDENTITY.to) else _everywhere(op) for op in word)
                 term = symbol, tuple(whole)
                 found[term] = found.get(term, 0) + coefficient
         return {term: c for term, c in found.items() if c != 0}
@@ -134,9 +136,9 @@ class Words:
         groups: dict[tuple[Multiplier, ...], dict[Any, Number]] = {}
         for (symbol, word), c in form.items():
             if c != 0:
-                inner = tuple(f for f in symbol.factors if _varies(f, word))
-                outer = tuple(f for f in symbol.factors if f not in inner)
-                groups.setdefault(outer, {})[symbol._replace(factors=inner), word] = c
+                inner = tuple(f for f in symbol.multipliers if _varies(f, word))
+                outer = tuple(f for f in symbol.multipliers if f not in inner)
+                groups.setdefault(outer, {})[symbol._replace(multipliers=inner), word] = c
         words = [self._group(factors, part) for factors, part in groups.items()]
         return _joined([_in_brackets(w, (", ",)) for w in words] if len(words) > 1 else words)
 
@@ -156,9 +158,9 @@ class Words:
         name = self._original(symbol, word)
         if symbol.kind == "norm":
             varies = symbol.made_of.varies
-            word = tuple(op if own else KEEP for op, own in zip(word, varies, strict=True))
-        summed = [axis for axis, op in zip(self.axes, word, strict=True) if op.of == ALL]
-        if (symbol.factors or symbol.kind == "scaled") and any(op != KEEP for op in word):
+            word = tuple(op if own else IDENTITY for op, own in zip(word, varies, strict=True))
+        summed = [axis for axis, op in zip(self.axes, word, strict=True) if op.of == GROUP]
+        if (symbol.multipliers or symbol.kind == "scaled") and any(op != IDENTITY for op in word):
             name = _in_brackets(name)
         name += f" summed over {_and(summed)}" if summed else ""
         for axis, op in zip(self.axes, word, strict=True):
@@ -186,11 +188,11 @@ class Words:
             now = f"the {what} from before the step" if symbol.kind == "statistics" else now
             ago = f"last step's {what}" if age == 1 else f"the {what} of {age} steps ago"
             return {0: now, -1: f"the updated {what}"}.get(age, ago)
-        own = "device's own " if word and all(op == KEEP for op in word) else ""
+        own = "device's own " if word and all(op == IDENTITY for op in word) else ""
         name = f"the {own}{what}{self._of(symbol.which)}"
         name += "" if age == 0 else f" of {'last step' if age == 1 else f'{age} steps ago'}"
-        for factor in symbol.factors:
-            bare = symbol._replace(factors=())
+        for factor in symbol.multipliers:
+            bare = symbol._replace(multipliers=())
             name = self._factor(name, factor, frozen({(bare, word): 1}))
         return name
 
@@ -220,7 +222,7 @@ class Words:
         norm: SquareNorm = symbol.made_of
         name = name or _in_brackets(self.describe(dict(norm.gradient)))
         for axis, op, varies, place in zip(self.axes, word, norm.varies, norm.places, strict=True):
-            if op == KEEP and not varies:
+            if op == IDENTITY and not varies:
                 name = _slice(place, axis, f" of {name}")
         return name
 
@@ -232,18 +234,20 @@ class Words:
             else:
                 name += f", gathered over {axis}"
                 name += f", each slice from {neighbour(op.of)}" if op.of else ""
-        return name if op.to in (ALL, KEEP.to) else f"{name}, in {_slice(op.to, axis)} only"
+        return name if op.to in (GROUP, IDENTITY.to) else f"{name}, in {_slice(op.to, axis)} only"
 
 
 def _varies(factor: Multiplier, word: Word) -> bool:
     """Whether a number differs between devices over which the value it multiplies is summed."""
     words = [other for (_, other), _ in factor.number]
-    return any(op != KEEP and any(other[i] == KEEP for other in words) for i, op in enumerate(word))
+    return any(
+        op != IDENTITY and any(other[i] == IDENTITY for other in words) for i, op in enumerate(word)
+    )
 
 
 def _everywhere(op: Operator) -> Operator:
     """What devices `to` have, on every device: their own, or the same."""
-    return KEEP if op.to == op.of else Operator(ALL, op.of)
+    return IDENTITY if op.to == op.of else Operator(GROUP, op.of)
 
 
 def _slice(place: Any, axis: str, of: str = "") -> str:

@@ -82,7 +82,7 @@ def placings(plan: Plan, schedule_of: Callable[[Group], Schedule]) -> list[Placi
         owned: dict[Key, str] = {}  # the part that has a weight; tied words are the embedding's
         for piece in stage.pieces:
             for name in plan.costs[piece.part.name].parameters:
-                owned.setdefault((piece.number, name), piece.part.name)
+                owned.setdefault((piece.layer, name), piece.part.name)
         for group in stage.groups:
             cuts = _cuts(
                 plan,

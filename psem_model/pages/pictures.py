@@ -241,15 +241,15 @@ def _timeline(pipe: Pipeline, longest: float, width: float) -> Chart:
     chunks = int(pipe.chunks)
     across = Scale(0, longest * chunks, left, width - 6)
     idle = float(found.bubble(0) / found.makespan)
-    title = f"{pipe.kind.value}: each stage idle {idle:.1%} of the step"
+    title = f"{pipe.order.value}: each stage idle {idle:.1%} of the step"
     bars, labels, rows = [], [Label(0, 12, title, kind="strong")], []
     for stage, starts in enumerate(found.starts):
         y = TITLE + stage * (high + 4)
         labels.append(Label(left - 6, y + 15, f"stage {stage}", "end"))
         for work, start in starts.items():
             x = across.at(float(start))
-            end = across.at(float(start + found.times[work.phase]))
-            kind = work.phase.value
+            end = across.at(float(start + found.durations[work.half]))
+            kind = work.half.value
             chunk = f", chunk {work.chunk}" if chunks > 1 else ""
             bars.append(
                 Bar(
@@ -270,7 +270,7 @@ def _timeline(pipe: Pipeline, longest: float, width: float) -> Chart:
     says = f"{title}; it takes {found.makespan} times a forward of a chunk"
     heads = ("stage", "span", "idle", "held at once")
     return Chart(
-        pipe.kind.value,
+        pipe.order.value,
         says,
         width,
         TITLE + pipe.stages * (high + 4),

@@ -59,7 +59,7 @@ class Asked:
     @property
     def _is_without_positions(self) -> bool:
         """Whether it is a model of one's own of which a sample is one token."""
-        return is_own(self.shape) and not own(self.shape).has(POSITIONS)
+        return is_own(self.shape) and not own(self.shape).has_index(POSITIONS)
 
     @property
     def realises(self) -> Profile:
@@ -78,10 +78,10 @@ class Asked:
         """The types of states. Raises BadInput where parameters would be quantised to more bytes."""
         profile = self.realises
         found = profile.types(words.policy(self.policy or profile.policy or USUAL_POLICY))
-        if found.sent > found.computed:
+        if found.bytes_sent > found.computed:
             raise BadInput(
                 f"--profile, --bytes: given {quoted(profile.name)}, which gathers in "
-                f"{counted(int(found.sent), 'byte')} an element what is computed with in "
+                f"{counted(int(found.bytes_sent), 'byte')} an element what is computed with in "
                 f"{found.computed}; expected as many bytes or fewer"
             )
         return found

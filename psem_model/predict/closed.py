@@ -144,7 +144,7 @@ def symbolic(plan: Plan) -> Plan:
         plan.pipe,
         stages=mesh[plan.step.pipe] if plan.step.pipe else 1,
         micro_batches=MICRO,
-        chunks=symbol("v") if plan.pipe.kind is Order.INTERLEAVED else plan.pipe.chunks,
+        chunks=symbol("v") if plan.pipe.order is Order.INTERLEAVED else plan.pipe.chunks,
     )
     shape = _custom(plan.model) if isinstance(plan.model, Custom) else _transformer(plan)
     return replace(

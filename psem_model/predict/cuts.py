@@ -67,7 +67,7 @@ def named(model: Transformer | Custom) -> Mapping[str, str]:
 def require_experts(found: Expression, experts: Number, expected: str = "a model with experts") -> None:
     """What cuts experts needs some."""
     for number, factor in enumerate(found.product.factors):
-        if factor.cuts and EXPERTS in factor.cuts.weights and not experts:
+        if factor.cuts and EXPERTS in factor.cuts.weight_indices and not experts:
             raise found.wrong_factor(number, expected)
 
 
@@ -78,7 +78,7 @@ def require_cut_there(found: Expression, model: Transformer | Custom) -> None:
     there = {index for part in model.parts for index in part.indices}
     for number, factor in enumerate(found.product.factors):
         axis = factor.cuts
-        for cut in ({*axis.weights}, {axis.stream} - {""}) if axis else ():
+        for cut in ({*axis.weight_indices}, {axis.stream} - {""}) if axis else ():
             if cut and not cut & there:
                 raise found.wrong_factor(number, f"a model with values of {' or '.join(sorted(cut))}")
     if found.product.pipe and not model.layers:
@@ -118,7 +118,7 @@ def require_even(
     cut: dict[str, list[str]] = {}
     for axis in found.product.cuts:
         tokens = ["s"] if sliced and not axis.stream else []
-        some = [*axis.weights, axis.stream, *(index for _, index in axis.brought), *tokens]
+        some = [*axis.weight_indices, axis.stream, *(index for _, index in axis.brought), *tokens]
         for index in dict.fromkeys(i for i in some if i in names and i in indices):
             if index in uneven:
                 continue
@@ -129,7 +129,7 @@ def require_even(
                 in_slices = ", kept in slices" if index == "s" and sliced else ""
                 heads = (
                     size * indices.get(HEADS_OF_A_GROUP, 1)
-                    if index == KV_HEADS and KV_HEADS in axis.weights
+                    if index == KV_HEADS and KV_HEADS in axis.weight_indices
                     else size
                 )
                 copied = f", or a multiple of them that divides {heads:,}, all heads" * (heads > size)

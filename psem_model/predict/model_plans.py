@@ -83,7 +83,7 @@ def plan(found: Expression, asked: Asked) -> Plan:
         pipe = _pipeline(found, model, stages, micro_batches, given)
     if pipe.in_two_parts and asked.model.get("offload_activations"):
         raise BadInput(
-            f"--offload-activations: given with --order {pipe.kind.value}; expected an order with "
+            f"--offload-activations: given with --order {pipe.order.value}; expected an order with "
             "backward in one part, such as 1f1b"
         )
     planned = _planned(
@@ -98,7 +98,7 @@ def plan(found: Expression, asked: Asked) -> Plan:
         profile=asked.realises,
     )
     require_cut_there(found, model)
-    if planned.again == FROM_SLICES and isinstance(model, Custom) and not model.has(POSITIONS):
+    if planned.again == FROM_SLICES and isinstance(model, Custom) and not model.has_index(POSITIONS):
         raise BadInput(
             f"--recompute: given sliced; expected a model with values of {POSITIONS}, or all"
         )
@@ -313,7 +313,7 @@ def _stage_layers(given: str, model: Transformer | Custom, virtual_stages: int) 
 def require_places(found: Plan) -> None:
     """A model that learns places has no more of them; one without tokens has one."""
     model = found.model
-    if isinstance(model, Custom) and found.sequence != 1 and not model.has(POSITIONS):
+    if isinstance(model, Custom) and found.sequence != 1 and not model.has_index(POSITIONS):
         raise BadInput(
             f"--sequence: given {found.sequence:,}; expected 1, as no value has the index {POSITIONS}"
         )

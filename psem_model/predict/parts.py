@@ -16,7 +16,7 @@ from spec.costs.model_costs import (
     kept_bytes,
     messages,
     waiting_bytes,
-    weights,
+    weight_elements,
 )
 from spec.derivation.distribute import EVERYTHING, distribute
 from spec.devices.layouts import LayoutError
@@ -78,7 +78,7 @@ class PartCosts:
     @cached_property
     def parameters(self) -> dict[str, Number]:
         """Elements of each weight."""
-        found = weights(self.program, self.indices, self.mesh)
+        found = weight_elements(self.program, self.indices, self.mesh)
         return {weight.name: size for weight, size in found.items()}
 
     def beside(self, name: str, state: State, profile: Profile, place: Device) -> Number:
@@ -176,7 +176,7 @@ class PartCosts:
         found = []
         for phase, lines in ((FORWARD, program.forward), (BACKWARD, program.backward)):
             for line in lines:
-                if isinstance(line, Move) and line.is_sent and program.over(line):
+                if isinstance(line, Move) and line.is_sent and program.summed_axes(line):
                     again = phase == BACKWARD and line.value in made
                     sent = elements_moved(line, program, self.indices, self.mesh)
                     width = line.value.width
@@ -184,7 +184,9 @@ class PartCosts:
                     count = messages(line, program, self.mesh)
                     by = program.sent_by(line)
                     found.append(
-                        Traffic(line, program.over(line), phase_of, count, sent, sent * width, by)
+                        Traffic(
+                            line, program.summed_axes(line), phase_of, count, sent, sent * width, by
+                        )
                     )
         return tuple(found)
 

@@ -127,7 +127,7 @@ class Reported:
             return
         title = f"the profile {profile.name}, where it differs from the textbook"
         applied = differing(self.plan)
-        why = {d: f"{d.what}; why: {d.why} ({d.source})" for d in applied}
+        why = {d: f"{d.what}; why: {d.why} ({d.cited})" for d in applied}
         inexact = (f"not exact: rounded {words}" for words in in_words(self.plan))
         notes = (*inexact, *([OF_WHOLE] if _copied_beside_slices(self.plan) else []))
         yield from _differing(title, why, "profile.differs", notes)
@@ -256,7 +256,7 @@ def _differing(
 ) -> Iterator[Section]:
     """What a profile does otherwise, a row each; no section of nothing."""
     rows = tuple(
-        Row((words,), told={"what": d.what, "why": d.why, "source": d.source})
+        Row((words,), told={"what": d.what, "why": d.why, "source": d.cited})
         for d, words in said.items()
     )
     if rows:

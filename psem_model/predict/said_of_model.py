@@ -106,14 +106,14 @@ class _OfModel:
             sees = f"those of its chunk of {latest}" if model.chunked else f"the latest {latest}"
             yield f"{some}a token sees {sees}: a mask, of the scores of all pairs"
         for axis in plan.axes:
-            if axis.within:
+            if axis.copies_of:
                 copies = counted(plan.mesh[axis.name], "device")
                 yield f"each of the {model.kv_heads:,} key-value heads is on {copies} along {axis.name}"
         for index in uneven(plan):
             size, padded = plan.indices[index], evened(plan, index)
             yield f"{size:,} {INDICES[index]} are cut as {padded:,} would be: the last have fewer"
         whole = sorted({of.name for part in plan.parts for of in part.weights} & plan.profile.whole)
-        if whole and any(VOCABULARY in axis.weights for axis in plan.axes):
+        if whole and any(VOCABULARY in axis.weight_indices for axis in plan.axes):
             yield f"all words on each device: {', '.join(whole)} (--profile)"
         if evened(plan, VOCABULARY) != model.vocabulary:
             yield f"{model.vocabulary:,} words padded to {evened(plan, VOCABULARY):,}, to be cut evenly"
@@ -173,7 +173,7 @@ class _OfModel:
             **(self.shape(self.transformer) if self.transformer else self.own_shape()),
             "micro_batch": plan.micro_batch,
             "sequence": plan.sequence,
-            "order": plan.pipe.kind.value,
+            "order": plan.pipe.order.value,
             "chunks": plan.pipe.chunks,
             "stage_layers": [*plan.pipe.layers],
             "recompute": plan.again,

@@ -85,7 +85,7 @@ def _check_strategy(
             found, sizes = copied(found, sizes, model)
             require_cut(found, sizes, model, profile)
     else:
-        model = small(kind, any("e" in axis.weights for axis in found.product.cuts))
+        model = small(kind, any("e" in axis.weight_indices for axis in found.product.cuts))
     experts = model.sizes(1, 1).get(EXPERTS, 0)
     require_experts(found, experts)
     require_cut_there(found, model)

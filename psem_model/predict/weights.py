@@ -136,7 +136,7 @@ def buckets(sizes: Iterable[Number], least: tuple[int, int], width: Number) -> l
 
 def has_copies(profile: Profile, policy: BytePolicy) -> bool:
     """Whether gradients are copied to be reduced: so they are, if that is in another type."""
-    return profile.units is Units.BUCKET and (profile.copies or policy.summed != policy.g)
+    return profile.units is Units.BUCKET and (profile.copies or policy.bytes_summed != policy.g)
 
 
 # --------------------------------------------------------------------- by their schedules
@@ -198,7 +198,7 @@ class StageWeights:
             units=units,
             ahead=self.profile.prefetch if units else 0,
             unpadded=self.profile.unpadded,
-            place=self.place,
+            device=self.place,
             owners=owners,
             beside=self._beside(names),
         )
@@ -208,9 +208,9 @@ class StageWeights:
         is_counted = self.profile.step_counts and self.policy.counts_steps and is_known
         counts = COUNT_BYTES * count if is_counted else 0
         is_copied = schedule.axes and has_copies(self.profile, self.policy)
-        copied = self.policy.summed * psi if is_copied else 0
+        copied = self.policy.bytes_summed * psi if is_copied else 0
         waiting = costs.resting[State.GRADIENTS]
-        left = schedule.left if self.profile.waits_whole else ()
+        left = schedule.sliced_by_update if self.profile.waits_whole else ()
         if left:
             slices = costs.sizes.at_rest(State.GRADIENTS, left) * self.policy.of(State.GRADIENTS)
             costs = replace(costs, resting={**costs.resting, State.GRADIENTS: slices})

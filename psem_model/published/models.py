@@ -151,7 +151,7 @@ def idle_share(entry: Entry) -> Reproduced:
 
 def idle_share_of_chunks(entry: Entry) -> Reproduced:
     """The same of one whose stages have v chunks."""
-    pipe = replace(closed("pp").pipe, kind=Order.INTERLEAVED, chunks=SYMBOLS["v"])
+    pipe = replace(closed("pp").pipe, order=Order.INTERLEAVED, chunks=SYMBOLS["v"])
     return compared(entry, bubble_of_ideal(pipe))
 
 

@@ -22,7 +22,7 @@ def symbols_of(placement: Placement, state: State, named: bool = True) -> str:
 
 def modes_of(placement: Placement, state: State, named: bool = True) -> str:
     """The same, and whether what is gathered is held from forward to backward."""
-    held = placement.hold and bool(placement.gathered(state))
+    held = placement.hold and bool(placement.gathered_axes(state))
     return symbols_of(placement, state, named) + ", held" * held
 
 

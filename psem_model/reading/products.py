@@ -75,7 +75,7 @@ class Expression:
 
 def meant_by(product: Product) -> list[str]:
     """What each factor is that has a name of its own, but for copies within another."""
-    named = (f for f in product.factors if not (f.cuts and f.cuts.within))
+    named = (f for f in product.factors if not (f.cuts and f.cuts.copies_of))
     return [NAMES[f.name] for f in named if f.name in NAMES]
 
 

@@ -126,7 +126,7 @@ class _Steps:
         )
         for axis in cuts:
             path = ("cuts", axis.name)
-            for index in axis.weights:
+            for index in axis.weight_indices:
                 self.file.choose((*path, "weights"), index, [*there, *sorted({*INDICES} - {*there})])
             for key, index in (("stream", axis.stream), ("ring", axis.ring)):
                 if index:

@@ -48,7 +48,7 @@ def dumps(step: Step, title: str) -> str:
 
 
 def _cut(axis: Axis) -> str:
-    cut = {"weights": axis.weights, "stream": axis.stream, "ring": axis.ring}
+    cut = {"weights": axis.weight_indices, "stream": axis.stream, "ring": axis.ring}
     return f"{axis.name} = {toml({key: value for key, value in cut.items() if value})}"
 
 

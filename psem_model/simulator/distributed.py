@@ -195,9 +195,9 @@ class DistributedModel(Trial):
         return [virtual for virtual, at in enumerate(self.route) if at == k][work.chunk]
 
     def _is_ready(self, k: int, work: Work, inbox: dict[tuple[int, Work], Slices]) -> bool:
-        if work.phase is Half.WEIGHTS:
+        if work.half is Half.WEIGHTS:
             return (work.micro_batch, work.chunk) in self.stages[k].held
-        forward = work.phase is Half.FORWARD
+        forward = work.half is Half.FORWARD
         if self._virtual(k, work) == (0 if forward else self.pipe.virtual_stages - 1):
             return forward or (work.micro_batch, work.chunk) in self.stages[k].kept
         return (k, work) in inbox
@@ -206,9 +206,9 @@ class DistributedModel(Trial):
         """One work, and what comes of it sent to the stage that waits for it."""
         stage, virtual = self.stages[k], self._virtual(k, work)
         found: Slices | None
-        if work.phase is Half.WEIGHTS:
+        if work.half is Half.WEIGHTS:
             return stage.second_part(work, self.steps)
-        if work.phase is Half.FORWARD:
+        if work.half is Half.FORWARD:
             found = stage.forward(work, inbox.pop((k, work), None), self.steps)
             after = virtual + 1
             if after == self.pipe.virtual_stages:

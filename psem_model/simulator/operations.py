@@ -16,7 +16,7 @@ from psem_model.simulator.passes import Pass, Turn
 from psem_model.simulator.rests import PADDED, Cut, Rests
 from psem_model.simulator.store import ALL, RECORDS, Block, Piece, Store
 from spec.language.schedule import (
-    GRADIENTS,
+    GRADIENT_BUFFERS,
     HOST_TRANSFERS,
     NUMBERS,
     REDUCTIONS,
@@ -182,7 +182,7 @@ class Executor:
             chunks = ring.all_gather(self._take(unit, has, own), group, self.network, sizes)
             return Piece(layout.join(chunks, within, op.axes, op.shift), within, fresh=True)
         rows = has.array if has.held == within else self._take(unit, has, within)
-        if self.rests.copies and op.kind in REDUCTIONS and op.source in GRADIENTS:
+        if self.rests.copies and op.kind in REDUCTIONS and op.source in GRADIENT_BUFFERS:
             rows = self._into_bucket(unit, rows)
         if op.kind is Kind.REDUCE_SCATTER and op.axes:
             chunks = layout.split(rows, within, op.axes, op.shift)
@@ -350,7 +350,7 @@ class Executor:
     def _factor(self, op: Op) -> Array:
         """What each device multiplies its gradient by (devices, 1)."""
         if isinstance(op.by, Monomial):
-            value = self.arithmetic.number(op.by.value(self.cluster.sizes, self.micro_steps))
+            value = self.arithmetic.number(op.by.at(self.cluster.sizes, self.micro_steps))
             return np.full((1, 1), value, self.arithmetic.dtype)
         number = self._number_of(op)
         if op.kind is Kind.CLIP:

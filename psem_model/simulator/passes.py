@@ -79,7 +79,7 @@ def passes(schedule: Schedule, micro_steps: int) -> tuple[Pass, ...]:
         elif op.kind is Kind.RELEASE or op.span is not Span.NONE:
             by_unit, whole = by_unit - buffers, whole - buffers
             by_unit |= buffers if op.span is Span.UNIT else set()
-            whole |= buffers if op.span is Span.WHOLE else set()
+            whole |= buffers if op.span is Span.ALL_UNITS else set()
         done = [buffer for buffer in PASSING if not used[buffer][number]]
         run.append(Turn(key, m, op, at_once, tuple((buffer, buffer in whole) for buffer in done)))
         by_unit, whole = by_unit.difference(done), whole.difference(done)

@@ -274,7 +274,7 @@ class Placed:
             cuts=self.units_cut,
             rests=self.rests,
         )
-        if not (self.rests.waits_whole and schedule.left):
+        if not (self.rests.waits_whole and schedule.sliced_by_update):
             return run.passing
         beyond = self._beyond_slices(State.GRADIENTS) * self.run.store.meter.widths[Buffer.GRADIENTS]
         return run.passing + beyond  # which goes, where slices are left
@@ -285,7 +285,11 @@ class Placed:
         for buffer in RESTING:
             state = STATE_OF[buffer]
             rest = self.placing.schedule.rest(state)
-            left = state is State.GRADIENTS and self.rests.waits_whole and self.placing.schedule.left
+            left = (
+                state is State.GRADIENTS
+                and self.rests.waits_whole
+                and self.placing.schedule.sliced_by_update
+            )
             if rest.stored and rest.host is host and not (rest.sharded or left):
                 found[state] += self.run.store.meter.widths[buffer] * self._beyond_slices(state)
         return found

@@ -275,7 +275,7 @@ def simulate(
     at_rest, on_host = (run.store.resting(host, rests.unpadded) for host in (False, True))
     kept = meter.bytes(host=False)
     passing = meter.peak - sum(kept.values())
-    if rests.waits_whole and schedule.left:  # what is left of gradients has no padding
+    if rests.waits_whole and schedule.sliced_by_update:  # what is left of gradients has no padding
         passing += kept[State.GRADIENTS] - at_rest[State.GRADIENTS]
     return Run(meter, run.network, at_rest, on_host, passing, run.bucket_bytes, divergence)
 

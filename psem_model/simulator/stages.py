@@ -195,7 +195,7 @@ class Stage:
                 self._add(work, block, gradients, used)
                 found = returned or found
                 left.append(held)
-        if self.orders[-1].phase is Half.WEIGHTS:
+        if self.orders[-1].half is Half.WEIGHTS:
             self.held[place] = left
         else:
             self.keep_samples(work.chunk, -1)
@@ -230,12 +230,12 @@ class Stage:
     @property
     def micro_batches(self) -> int:
         """Of a step: each chunk takes one forward."""
-        return sum(work.phase is Half.FORWARD for work in self.orders) // len(self.chunks)
+        return sum(work.half is Half.FORWARD for work in self.orders) // len(self.chunks)
 
     @contextmanager
     def _seen(self, work: Work, step: int) -> Iterator[list[Placed]]:
         """With the weights of a chunk, from where they are placed."""
-        keys, turn = self.keys(work.chunk), (work.phase, work.micro_batch)
+        keys, turn = self.keys(work.chunk), (work.half, work.micro_batch)
         used = [placed for placed in self.placed if keys & placed.slices.keys()]
         for placed in used:
             self.weights |= placed.see(turn, self.number, step)

@@ -10,7 +10,7 @@ import numpy as np
 from psem_model.simulator.arithmetic import Array, Number, Poison
 from psem_model.simulator.layout import Layout, Slice, common, covers, meet
 from spec.language.schedule import (
-    GRADIENTS,
+    GRADIENT_BUFFERS,
     HOST_TRANSFERS,
     REDUCTIONS,
     RESTING,
@@ -68,11 +68,11 @@ class Meter:
 
     def __init__(self, policy: BytePolicy, gathers: bool = False) -> None:
         self.widths: dict[Buffer, Number] = {b: policy.of(s) for b, s in STATE_OF.items() if s in RESTS}
-        fresh, self.summed = policy.fresh, policy.summed
+        fresh, self.summed = policy.fresh, policy.bytes_summed
         copy = 0 if self.summed == fresh else self.summed  # what is sent is in a copy
         self.widths |= {Buffer.FRESH: fresh + copy, Buffer.TIED: fresh + copy}
         quantised = policy.quantised if gathers and policy.quantised is not None else 0
-        self.widths[Buffer.VIEW], self.gathered = policy.computed + quantised, policy.sent
+        self.widths[Buffer.VIEW], self.gathered = policy.computed + quantised, policy.bytes_sent
         self.live = {host: dict.fromkeys(self.widths, 0) for host in (False, True)}
         self.peak: Number = 0
         self.peak_parts = self.bytes(False)
@@ -92,7 +92,7 @@ class Meter:
             return self.widths[RESTS[op.state]]
         if op.target is Buffer.VIEW:
             return self.gathered if op.kind is Kind.ALL_GATHER else self.widths[Buffer.VIEW]
-        is_summed = op.target in GRADIENTS and op.kind in REDUCTIONS
+        is_summed = op.target in GRADIENT_BUFFERS and op.kind in REDUCTIONS
         return self.summed if is_summed else self.widths.get(op.target, 0)
 
     def add(self, buffer: Buffer, host: bool, elements: int) -> None:
@@ -121,7 +121,7 @@ class Store:
         made = {op.target: op.kind for op in schedule.ops if op.takes_room}  # by the last of them
         self.views = {view: made.get(view) is Kind.ALL_GATHER for view in schedule.start}
         self.meter = Meter(policy, made.get(Buffer.VIEW) is Kind.ALL_GATHER)
-        self.left = schedule.left
+        self.left = schedule.sliced_by_update
         self.blocks: dict[tuple[Buffer, int], Block] = {}
         self.at_once = False  # whether what is dropped stays until all units are done
         self.anew = False  # whether results are new blocks, even where there is room

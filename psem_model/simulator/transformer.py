@@ -37,7 +37,7 @@ class Forward(Pass):
     @property
     def kind(self) -> LayerKind:
         """How the layer differs from most."""
-        return frozenset() if self.layer == OUTSIDE else self.model.kind(self.layer)
+        return frozenset() if self.layer == OUTSIDE else self.model.layer_kind(self.layer)
 
     def weight(self, name: str, indices: str) -> Node:
         """A weight of the layer; in the name is how the layer differs from most."""

@@ -16,7 +16,7 @@ from psem_model.text.report import BYTES, Column, Quantity, Report, Section, lis
 from psem_model.text.report import rows as as_rows
 from spec.checking.verdict import Verdict
 from spec.choosing.space import (
-    ACTIVATIONS,
+    ACTIVATION_MODES,
     LEAST,
     Cost,
     CostForm,
@@ -199,7 +199,7 @@ class Space:
     @cached_property
     def outside(self) -> dict[str, Cost]:
         """The strategies that cost what no placement of the space does."""
-        forms = {name: closed_form(p).within(self.regime) for name, p in self.named.items()}
+        forms = {name: closed_form(p).restricted_to(self.regime) for name, p in self.named.items()}
         space = classes(self.regime)
         return {name: self.cost(form) for name, form in forms.items() if form not in space}
 
@@ -231,7 +231,7 @@ class Space:
     def strategies(self) -> list[Row]:
         """The named strategies, beside the classes and one another."""
         return [
-            self.row(name, closed_form(p).within(self.regime), [modes_of(p)])
+            self.row(name, closed_form(p).restricted_to(self.regime), [modes_of(p)])
             for name, p in self.named.items()
         ]
 
@@ -256,7 +256,7 @@ class Space:
     @property
     def counts(self) -> dict[str, int]:
         """Placements, those that are realisable, and their classes of equal cost."""
-        accepted = sum(len(row.modes) for row in self.rows) * len(ACTIVATIONS)
+        accepted = sum(len(row.modes) for row in self.rows) * len(ACTIVATION_MODES)
         return {"placements": PLACEMENTS, "realisable": accepted, "classes": len(self.rows)}
 
     def report(self, every: bool = False, reasons: bool = False) -> Report:
@@ -265,7 +265,7 @@ class Space:
         facts = (
             f"{counts['placements']} placements, {counts['realisable']} realisable, in "
             f"{counts['classes']} classes of equal cost",
-            f"the optimizer state holds {self.regime.kept.value}",
+            f"the optimizer state holds {self.regime.optimizer.value}",
             *([] if self.policy.master else [NOT_DERIVED]),
             *LEGEND,
         )
@@ -323,7 +323,7 @@ class Space:
             "inputs": {
                 "devices": self.devices,
                 "bytes": in_bytes(self.policy),
-                "optimizer_holds": self.regime.kept.value,
+                "optimizer_holds": self.regime.optimizer.value,
                 "accumulate": self.micro_steps,
             },
             "counts": self.counts,

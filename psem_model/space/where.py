@@ -140,7 +140,7 @@ class Asked:
 
     def keeps(self, modes: FourModes, bound: Bound) -> bool:
         """Whether the cost of a placement is within a bound, whatever Psi is."""
-        form = closed_form(placement_of((*modes, Mode.SHARDED))).within(self.space.regime)
+        form = closed_form(placement_of((*modes, Mode.SHARDED))).restricted_to(self.space.regime)
         known = self._known
         if (form, bound) not in known:
             known[form, bound] = self._keeps(form, bound)

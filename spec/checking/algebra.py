@@ -27,10 +27,10 @@ from spec.checking.symbols import (
 )
 from spec.devices.mesh import Axes
 from spec.devices.operators import (
-    ALL,
-    KEEP,
+    GROUP,
+    IDENTITY,
     OTHER,
-    SUM,
+    SUM_ALL,
     NormalForm,
     Offset,
     Operator,
@@ -102,7 +102,7 @@ class Algebra:
 
     def symbol(self, kind: str, step: int, micro_step: MicroStep = 0) -> NormalForm:
         """A value in its original form."""
-        return {(Symbol(kind, step, micro_step), (KEEP,) * len(self.axes)): 1}
+        return {(Symbol(kind, step, micro_step), (IDENTITY,) * len(self.axes)): 1}
 
     def unknown(self, why: str) -> NormalForm:
         """What is not known, as a term: how often does not matter, and it never cancels, as nothing
@@ -110,7 +110,7 @@ class Algebra:
         """
         form = self._unknown.get(why)
         if form is None:
-            form = {(Symbol("unknown", 0, made_of=why), (KEEP,) * len(self.axes)): 1}
+            form = {(Symbol("unknown", 0, made_of=why), (IDENTITY,) * len(self.axes)): 1}
             self._unknown[why] = form
         return form
 
@@ -122,13 +122,13 @@ class Algebra:
 
     # ------------------------------------------------------------ operations
     def sum(self, value: NormalForm, axis: str) -> NormalForm:
-        return self._forget_places(self._apply(SUM, axis, self._mixed(value, axis)))
+        return self._forget_places(self._apply(SUM_ALL, axis, self._mixed(value, axis)))
 
     def _mixed(self, value: NormalForm, axis: str) -> NormalForm:
         """A value that is to be summed: why nothing is known of the sum, if it is of slices."""
         known, unknown = split(value)
         i = self.axes.index(axis) if axis in self.axes else None
-        if i is None or all(word[i] == KEEP for _, word in unknown):
+        if i is None or all(word[i] == IDENTITY for _, word in unknown):
             return value
         why = f"a sum over {axis} of slices along {axis} mixes different elements"
         for (symbol, word), amount in unknown.items():
@@ -140,17 +140,17 @@ class Algebra:
         found: dict[Any, Number] = {}
         for (symbol, word), coefficient in form.items():
             for i, op in enumerate(word):
-                places = _places_of_parts(symbol, i) if op.of == ALL else {None}
+                places = _places_of_parts(symbol, i) if op.of == GROUP else {None}
                 if len(places) == 1 and None not in places:
                     symbol = _at_the_owner(symbol, i)
             found[symbol, word] = found.get((symbol, word), 0) + coefficient
         return found
 
     def owners(self, value: NormalForm, axis: str, shift: int = 0) -> NormalForm:
-        return self._apply(Operator(ALL, taker(self.mesh[axis], shift)), axis, value)
+        return self._apply(Operator(GROUP, taker(self.mesh[axis], shift)), axis, value)
 
     def first(self, value: NormalForm, axis: str) -> NormalForm:
-        return self._apply(Operator(ALL, self.roots[axis]), axis, value)
+        return self._apply(Operator(GROUP, self.roots[axis]), axis, value)
 
     def replace(self, old: NormalForm, new: NormalForm, axes: Axes, shift: int = 0) -> NormalForm:
         change: NormalForm = add(new, scale(old, -1))
@@ -166,10 +166,10 @@ class Algebra:
         if not factor.number:
             return {}
         known, unknown = split(value)
-        return add(scale(known, factor.value(self.mesh, self.micro_steps)), unknown)
+        return add(scale(known, factor.at(self.mesh, self.micro_steps)), unknown)
 
     def divide(self, value: NormalForm, count: NormalForm) -> NormalForm:
-        count, unknown = split(self.reduced(count))
+        count, unknown = split(self.simplified(count))
         if not count and not unknown:
             return self.unknown("it is divided by zero")
         multiple, count = _normalised(count) if count else (1, count)
@@ -177,7 +177,7 @@ class Algebra:
         return add(divided, self._spoiled(value, unknown))
 
     def clip(self, gradient: NormalForm, square_norm: NormalForm) -> NormalForm:
-        square_norm, unknown = split(self.reduced(square_norm))
+        square_norm, unknown = split(self.simplified(square_norm))
         known = split(gradient)[0]
         clipped = self._times("clip", known, square_norm) if square_norm else known
         return add(clipped, self._spoiled(gradient, unknown))
@@ -188,7 +188,7 @@ class Algebra:
         """
         form: NormalForm = split(value)[1]
         for symbol, _ in [*number][:1]:
-            why, places = self.unknown(symbol.made_of), [*self.positions()]
+            why, places = self.unknown(symbol.made_of), [*self.device_kinds()]
             spoiled = [position for position in places if self.at(value, position)]
             if spoiled == places:
                 return add(form, why)
@@ -201,19 +201,19 @@ class Algebra:
 
         Where devices have the same, each has the whole norm; where each has its own slice, a part.
         """
-        gradient, unknown = split(self.reduced(gradient))
-        for position in self.positions() if unknown else ():
+        gradient, unknown = split(self.simplified(gradient))
+        for position in self.device_kinds() if unknown else ():
             for symbol, _ in self.at(unknown, position):  # each device has elements of each kind
                 return self.unknown(symbol.made_of)
         whole, norm, varies, places = dict(gradient), [], [], []
         for i in range(len(self.axes)):
             to = {word[i].to for _, word in gradient}
-            place = next(iter(to)) if len(to) == 1 and to.isdisjoint((ALL, KEEP.to)) else None
-            norm.append(SUM if to == {ALL} else KEEP)
-            varies.append(place is None and to != {ALL})
+            place = next(iter(to)) if len(to) == 1 and to.isdisjoint((GROUP, IDENTITY.to)) else None
+            norm.append(SUM_ALL if to == {GROUP} else IDENTITY)
+            varies.append(place is None and to != {GROUP})
             places.append(place or 0)
             if place is not None:
-                whole = {(s, _with(w, i, Operator(ALL, w[i].of))): c for (s, w), c in whole.items()}
+                whole = {(s, _with(w, i, Operator(GROUP, w[i].of))): c for (s, w), c in whole.items()}
         if not gradient:
             return {}
         multiple, whole = _normalised(whole)
@@ -229,27 +229,27 @@ class Algebra:
         others it is part of the symbol, with all that happened before but for what is a slice.
         """
         factor = Multiplier(function, self._frozen(number))
-        varies = [any(word[i] == KEEP for _, word in number) for i in range(len(self.axes))]
+        varies = [any(word[i] == IDENTITY for _, word in number) for i in range(len(self.axes))]
         result: NormalForm = {}
-        for (symbol, word), coefficient in self.reduced(value).items():
+        for (symbol, word), coefficient in self.simplified(value).items():
             inner, outer = list(word), list(word)
             for i, (op, varying) in enumerate(zip(word, varies, strict=True)):
                 if not varying:
-                    inner[i] = KEEP
-                elif op == KEEP or op.to == ALL:
-                    outer[i] = KEEP
+                    inner[i] = IDENTITY
+                elif op == IDENTITY or op.to == GROUP:
+                    outer[i] = IDENTITY
                 else:
-                    inner[i] = KEEP if op.of == op.to else Operator(ALL, op.of)
+                    inner[i] = IDENTITY if op.of == op.to else Operator(GROUP, op.of)
                     outer[i] = Operator(op.to, op.to)
-            if all(op == KEEP for op in inner):
-                factors = tuple(sorted((*symbol.factors, factor), key=repr))
-                after = symbol._replace(factors=factors)
+            if all(op == IDENTITY for op in inner):
+                multipliers = tuple(sorted((*symbol.multipliers, factor), key=repr))
+                after = symbol._replace(multipliers=multipliers)
             else:
                 after = Symbol("scaled", symbol.step, 0, Scaled(symbol, tuple(inner), factor))
             result = add(result, {(after, tuple(outer)): coefficient})
         return result
 
-    def reduced(self, form: NormalForm) -> dict[Any, Number]:
+    def simplified(self, form: NormalForm) -> dict[Any, Number]:
         """The form without its terms that cancel."""
         return {t: c for t, c in form.items() if (c if type(c) is int else not self.same(c, 0))}
 
@@ -263,7 +263,7 @@ class Algebra:
         return found
 
     # ------------------------------------------- what they come to on a device
-    def positions(self, owned: Axes = ()) -> Iterator[Offsets]:
+    def device_kinds(self, owned: Axes = ()) -> Iterator[Offsets]:
         """The kinds of device there are; along the axes in `owned`, owners only."""
         choices = []
         for axis, named, n in zip(self.axes, self.named, self.sizes, strict=True):
@@ -281,7 +281,7 @@ class Algebra:
                 if symbol.kind in SAME:
                     key, factor = (symbol, ()), self._devices(position, sources)
                 seen[key] = seen.get(key, 0) + factor * coefficient
-        return self.reduced(seen)
+        return self.simplified(seen)
 
     def _sources(self, word: Word, position: Offsets) -> list[tuple[int | Source, ...]]:
         """The devices whose values a device gets the sum of, where there are any."""
@@ -328,10 +328,10 @@ def _places_of_parts(symbol: Symbol, axis: int) -> set[Any]:
     """The places of the norms' parts by which a value differs between devices; None for all else."""
     if symbol.kind == "norm":
         return {symbol.made_of.places[axis]}
-    if symbol.kind != "scaled" or symbol.made_of.word[axis].to != ALL:
+    if symbol.kind != "scaled" or symbol.made_of.word[axis].to != GROUP:
         return {None}
-    numbers = [factor.number for factor in (symbol.made_of.multiplier, *symbol.factors)]
-    varying = [s for number in numbers for (s, word), _ in number if word[axis] == KEEP]
+    numbers = [factor.number for factor in (symbol.made_of.multiplier, *symbol.multipliers)]
+    varying = [s for number in numbers for (s, word), _ in number if word[axis] == IDENTITY]
     return {s.made_of.places[axis] if s.kind == "norm" else None for s in varying}
 
 

@@ -33,7 +33,7 @@ class Found:
 
     sizes: Given
     verdict: Verdict | None
-    apart: Mapping[str, tuple[int, ...]]
+    exempt: Mapping[str, tuple[int, ...]]
     conditions: tuple[Polynomial, ...] = ()
     equal: tuple[Polynomial, ...] = ()  # of these, those that make it right, whatever the sizes
     looked_at: str = ""
@@ -49,7 +49,7 @@ class Found:
     def says(self, sizes: Given) -> bool:
         """Whether this is the verdict on some sizes."""
         these = all(sizes[name] == number for name, number in self.sizes.items())
-        apart = any(sizes[name] in numbers for name, numbers in self.apart.items())
+        apart = any(sizes[name] in numbers for name, numbers in self.exempt.items())
         special = any(condition.at(sizes) == 0 for condition in self.conditions)
         return these and self.verdict is not None and not apart and not special
 
@@ -72,12 +72,12 @@ class Everywhere:
         return tuple(dict.fromkeys(f.looked_at for f in self.found if f.verdict is None))
 
     @property
-    def right(self) -> tuple[Found, ...]:
+    def right_for(self) -> tuple[Found, ...]:
         """The sizes for which it is right."""
         return self._widest(True)
 
     @property
-    def wrong(self) -> tuple[Found, ...]:
+    def wrong_for(self) -> tuple[Found, ...]:
         """The sizes for which it is wrong."""
         return self._widest(False)
 
@@ -96,7 +96,7 @@ class Everywhere:
         choices = []
         for name in self.names:
             known = {f.sizes[name] for f in self.found if name in f.sizes}
-            known |= {n for f in self.found for n in f.apart.get(name, ())}
+            known |= {n for f in self.found for n in f.exempt.get(name, ())}
             fixed = all(name in f.sizes for f in self.found)
             other = next(n for n in range(1, len(known) + 2) if n not in known)
             choices.append(sorted(known if fixed else {*known, *LOOKED_AT, other}))
@@ -130,7 +130,7 @@ def everywhere(
             return
         found[key] = one = _look(schedule, given, names, policy)
         rejected = one.verdict is not None and not one.accepted
-        for name, numbers in one.apart.items() if exceptions or not rejected else ():
+        for name, numbers in one.exempt.items() if exceptions or not rejected else ():
             for number in numbers:
                 look({**given, name: number})
         for point in _points(one) if exceptions else ():
@@ -149,7 +149,7 @@ def _look(schedule: Schedule, given: Given, names: tuple[str, ...], policy: Byte
         *others, name = [name for name in names if name not in given] or [""]
         few = dict.fromkeys(others, LOOKED_AT[:1]) | ({name: LOOKED_AT} if name else {})
         return Found(given, None, few, looked_at=name)
-    apart = comparison.apart
+    apart = comparison.exempt
     if not verdict.accepted:  # what is right in general is right wherever more things are the same
         for name, numbers in comparison.exceptions().items():
             apart[name] = apart.get(name, set()) | numbers
@@ -173,7 +173,7 @@ def _right_where(
         return False
     return bool(right) and all(
         n <= NEAR if name == other else _right_where(condition, schedule, {**sizes, name: n}, policy)
-        for name, few in comparison.apart.items()
+        for name, few in comparison.exempt.items()
         for n in few
     )
 

@@ -23,7 +23,7 @@ from spec.checking.symbols import (
     mentions,
 )
 from spec.devices.mesh import ALL_WEIGHTS, Axes
-from spec.devices.operators import KEEP, SUM, NormalForm, Word, add, scale
+from spec.devices.operators import IDENTITY, SUM_ALL, NormalForm, Word, add, scale
 from spec.language.schedule import MICRO_STEPS, Monomial, Op
 from spec.models.training import Loss, Statistics
 from spec.numbers.any_size import Undecided
@@ -101,7 +101,7 @@ class Forms(Algebra):
 
     def require_a_slice(self, value: NormalForm, axes: Axes) -> None:
         unknown = split(value)[1]
-        for position in self.positions():
+        for position in self.device_kinds():
             outside = any(
                 place != 0 for axis, place in zip(self.axes, position, strict=True) if axis in axes
             )
@@ -165,12 +165,12 @@ class Forms(Algebra):
     ) -> NormalForm:
         """A result that needs all elements: what is missing at one place is so on every device."""
         unmet, key = self.unmet(*needs), self._this(what)
-        reasons = (self.reason(position, unmet) for position in self.positions() if unmet)
+        reasons = (self.reason(position, unmet) for position in self.device_kinds() if unmet)
         reason = next(filter(None, reasons), None)
         others, roots = self.others, tuple(self.roots.items())
         if reason is not None:
             first, not_known = others.wrong.get(key, (reason, False))
-            not_known |= any(split(self.reduced(form))[1] for form in made_of)
+            not_known |= any(split(self.simplified(form))[1] for form in made_of)
             others.news |= others.wrong.get(key) != (first, not_known)
             others.wrong[key] = first, not_known
         if key not in others.wrong:
@@ -197,7 +197,7 @@ class Forms(Algebra):
         """Refuse what is not, on every device, the square norm that other weights' are added to."""
         words = "the square norm that it adds to those of other weights is"
         unmet = self.unmet(Need("whole", square, self.square_norm(self.unclipped()), words))
-        for position in self.positions() if unmet else ():
+        for position in self.device_kinds() if unmet else ():
             no = self.reason(position, unmet)
             if no:
                 raise no
@@ -205,7 +205,7 @@ class Forms(Algebra):
     def square_norm(self, gradient: NormalForm) -> NormalForm:
         """The norm of all elements, wherever their owners are from the first device."""
         norms = self.others.norms.setdefault(self._this("norm"), {})
-        roots, of = tuple(self.roots.items()), frozen(self.reduced(gradient))
+        roots, of = tuple(self.roots.items()), frozen(self.simplified(gradient))
         self.others.news |= norms.get(roots, next(iter(norms.values()), of)) != of
         norms[roots] = of
         alike = len({*norms.values()}) == 1
@@ -225,7 +225,7 @@ class Forms(Algebra):
         fault = Symbol("fault", self.step, self.op_index, (what, self.micro_step))
         symbol = self.made.setdefault(key, fault)
         self.reasons.setdefault((symbol.step, symbol.which, what), reason)
-        return {(symbol, (KEEP,) * len(self.axes)): 1}
+        return {(symbol, (IDENTITY,) * len(self.axes)): 1}
 
     def tokens(self, micro_step: MicroStep) -> NormalForm:
         return self.symbol("tokens", self.step, micro_step)
@@ -250,14 +250,14 @@ class Forms(Algebra):
             form = add(form, added)
         return form
 
-    def whole(self) -> NormalForm:
+    def whole_gradient(self) -> NormalForm:
         """The gradient that a single device applies."""
         form = self.unclipped()
         return self.clip(form, self.square_norm(form)) if self.training.clip else form
 
     def unclipped(self) -> NormalForm:
         """The same before it is clipped."""
-        word: Word = (SUM,) * len(self.axes)
+        word: Word = (SUM_ALL,) * len(self.axes)
 
         def every(kind: str) -> NormalForm:
             return {(Symbol(kind, self.step, m), word): 1 for m in self._indices()}
@@ -283,10 +283,10 @@ class Forms(Algebra):
         unmet = self.unmet(
             Need("current", weight, now_weight, "the weights it updates are"),
             *(state if self.policy.k > 0 else ()),
-            Need("whole", gradient, self.whole(), "the gradients it applies are"),
+            Need("whole", gradient, self.whole_gradient(), "the gradients it applies are"),
         )
         next_weight, next_moment = (self.symbol(s, self.step + 1) for s in ("weight", "moment"))
-        reasons = {p: self.reason(p, unmet) for p in self.positions()} if unmet else {}
+        reasons = {p: self.reason(p, unmet) for p in self.device_kinds()} if unmet else {}
         wrong = next(filter(None, reasons.values()), None)
         self.updated = True
         unknown = [part for need, _ in unmet if (part := split(need.has)[1])]
@@ -304,13 +304,13 @@ class Forms(Algebra):
                 here = right if no is None else fault
                 here = add(here, self.unknown(GOT_WRONG)) if position in spoiled else here
                 form = add(form, self._only_at(here, position))
-            return self.reduced(form)
+            return self.simplified(form)
 
         return where_met(next_weight, "weight"), where_met(next_moment, "moment")
 
     def unmet(self, *needs: Need) -> list[tuple[Need, NormalForm]]:
         """The needs that are not met everywhere, each with what is too much or missing."""
-        found = [(need, self.reduced(add(need.has, scale(need.needs, -1)))) for need in needs]
+        found = [(need, self.simplified(add(need.has, scale(need.needs, -1)))) for need in needs]
         return [(need, difference) for need, difference in found if difference]
 
     def reason(self, position: Offsets, unmet: Sequence[tuple[Need, NormalForm]]) -> Rejected | None:
@@ -336,6 +336,6 @@ def _identity(forms: Sequence[NormalForm]) -> Any:
 def _first_fault(part: Any) -> Symbol | None:
     """A fault in a symbol, or in what it is made of."""
     if isinstance(part, Symbol) and part.kind == "fault":
-        return part._replace(factors=())
+        return part._replace(multipliers=())
     inner = part if isinstance(part, tuple) else ()
     return next(filter(None, map(_first_fault, inner)), None)

@@ -27,7 +27,7 @@ from spec.checking.symbols import (
     mentions,
     of_other_parts,
 )
-from spec.devices.operators import KEEP, NormalForm, add, apply_operator, scale
+from spec.devices.operators import IDENTITY, NormalForm, add, apply_operator, scale
 from spec.meaning.semantics import BufferPart, Store
 from spec.numbers.any_size import Polynomial, Undecided
 
@@ -46,7 +46,7 @@ def repeated(body: Callable[[Store, MicroStep], None], forms: Forms, store: Stor
     def after(start: Store, index: MicroStep) -> Store:
         found = dict(start)
         body(found, index)
-        return {place: (host, forms.reduced(form)) for place, (host, form) in found.items()}
+        return {place: (host, forms.simplified(form)) for place, (host, form) in found.items()}
 
     begun = [after(store, 0)]
     while len(begun) < 2 or not all(_alike(begun[-1], begun[-2], p) for p in {*begun[-1], *begun[-2]}):
@@ -59,7 +59,7 @@ def repeated(body: Callable[[Store, MicroStep], None], forms: Forms, store: Stor
     for place in changing:
         host, was = last[place]
         symbol = Symbol(BEFORE, forms.step, made_of=place)
-        before[place] = (host, {(symbol, (KEEP,) * len(forms.axes)): 1, **split(was)[1]})
+        before[place] = (host, {(symbol, (IDENTITY,) * len(forms.axes)): 1, **split(was)[1]})
     general = after(before, EACH)
     for place in {*last, *general}:
         same = last.get(place) == general.get(place)
@@ -84,7 +84,7 @@ def repeated(body: Callable[[Store, MicroStep], None], forms: Forms, store: Stor
             other = add(values[place], scale(settled[place], -1))
             form = add(form, _at(other, f"{LAST} but {k}" if k else LAST))
         host, was = last[place]
-        result[place] = (host, forms.reduced(form) | split(was)[1])
+        result[place] = (host, forms.simplified(form) | split(was)[1])
     return result
 
 
@@ -98,7 +98,7 @@ def _alike(store: Store, other: Store, place: BufferPart) -> bool:
 
 def _is_before(symbol: Symbol) -> bool:
     """Whether a term is what was there before. Raises Undecided if it is a function of that."""
-    if symbol.kind == BEFORE and not symbol.factors:
+    if symbol.kind == BEFORE and not symbol.multipliers:
         return True
     if mentions(symbol, BEFORE):
         raise Undecided("a micro-step multiplies what earlier ones left by what depends on it")
@@ -111,7 +111,7 @@ def _moved(values: _Held, kept: _Held, forms: Forms) -> list[_Held]:
     for _ in range(LONGEST + 1):
         after = {place: _put(form, found[-1], forms) for place, form in kept.items()}
         change = (add(form, scale(found[-1][place], -1)) for place, form in after.items())
-        if not any(map(forms.reduced, change)):
+        if not any(map(forms.simplified, change)):
             return found
         found.append(after)
     raise Undecided("each micro-step changes what earlier ones left")

@@ -70,7 +70,7 @@ def _check_norms(step: Step) -> None:
     """
     if step.is_opaque:
         return
-    norms, several = step.norms(), len(step.groups) > 1
+    norms, several = step.gradient_norms(), len(step.groups) > 1
     for number, group in enumerate(step.groups):
         about = {*group.schedule.axes} - {step.pipe} | (set() if several else {ALL_WEIGHTS})
         lies = {

@@ -35,7 +35,7 @@ class Symbol(NamedTuple):
     step: int
     which: MicroStep = 0
     made_of: Any = None  # of a norm, a SquareNorm; if scaled, a Scaled; if not known, why
-    factors: tuple[Multiplier, ...] = ()
+    multipliers: tuple[Multiplier, ...] = ()
 
     @property
     def known(self) -> bool:

@@ -59,7 +59,7 @@ class Verdict:
     step: int = 0
     op: Op | None = None
     why: Why = field(default=("", ""), compare=False)
-    index: int = -1  # of the operation, counted from the start of the step; -1 for its end
+    op_index: int = -1  # of the operation, counted from the start of the step; -1 for its end
 
 
 def check(
@@ -112,7 +112,7 @@ def _check(schedule: Schedule, forms: Forms) -> Verdict:
         store[Buffer.STATISTICS, CONTENT] = (False, forms.symbol("statistics", 0))
     before, others = relative(store, 0, forms), forms.others
     loose: set[tuple[BufferPart, Offsets]] = set()
-    for step in range(SETTLED_WITHIN + 2 * len(Buffer) * len([*forms.positions()])):
+    for step in range(SETTLED_WITHIN + 2 * len(Buffer) * len([*forms.device_kinds()])):
         forms.step, forms.updated = step, False
         for place, position in loose:
             if place not in store:
@@ -205,7 +205,7 @@ def require_agreed(forms: Forms, store: Store, schedule: Schedule) -> None:
             words = f"the {kind}s in the optimizer state are"
         updated = forms.symbol(kind, forms.step + 1)
         unmet = forms.unmet(Need("agreed", value, updated, words))
-        for position in forms.positions(schedule.rest(state).sharded) if unmet else ():
+        for position in forms.device_kinds(schedule.rest(state).sharded) if unmet else ():
             no = forms.reason(position, unmet)
             if no:
                 raise no
@@ -220,7 +220,7 @@ def _require_statistics(forms: Forms, store: Store) -> None:
     unmet = forms.unmet(Need("agreed", value, forms.moved_on(), "the statistics are"))
     of_first = forms.training.statistics is Statistics.COPY
     first = tuple(forms.roots[axis] for axis in forms.axes) if of_first else ()
-    copies = [first] if of_first else [*forms.positions()]
+    copies = [first] if of_first else [*forms.device_kinds()]
     for position in copies if unmet else ():
         no = forms.reason(position, unmet)
         if no:
@@ -237,12 +237,12 @@ def relative(store: Store, step: int, forms: Forms) -> Relative:
     def back(part: Any) -> Any:
         if isinstance(part, Symbol):
             age = step - part.step if part.known else 0  # what is not known is so at any time
-            made_of, factors = part.made_of and back(part.made_of), part.factors and back(part.factors)
-            return Symbol(part.kind, age, part.which, made_of, factors)
+            made_of, multipliers = (of and back(of) for of in (part.made_of, part.multipliers))
+            return Symbol(part.kind, age, part.which, made_of, multipliers)
         return tuple(map(back, part)) if isinstance(part, tuple) else part
 
     return {
-        place: (host, {(back(symbol), word): c for (symbol, word), c in forms.reduced(form).items()})
+        place: (host, {(back(symbol), word): c for (symbol, word), c in forms.simplified(form).items()})
         for place, (host, form) in store.items()
     }
 
@@ -254,6 +254,6 @@ def differ(one: Relative, other: Relative, forms: Forms) -> Iterator[tuple[Buffe
         if host is side and value == found:
             continue
         difference = add(value, scale(found, -1))
-        for position in forms.positions():
+        for position in forms.device_kinds():
             if host is not side or forms.at(difference, position):
                 yield place, position

@@ -39,8 +39,8 @@ def requirements(regime: Regime, logic: Logic) -> dict[str, Any]:
     sliced_view = both(among(OMEGA, GATHERED), among(THETA, GATHERED, M))
     slices_updated = either(among(OMEGA, S), sliced_view)
     found = {OWN_SAMPLES: among(ACTS, S, M, O)}
-    match regime.kept:
-        case Kept.COPY:
+    match regime.optimizer:
+        case Kept.MASTER_COPY:
             found[WHOLE_VIEW] = among(THETA, R, GATHERED, M, O)
             found[STATE_RESTS] = among(OMEGA, R, S, GATHERED, O)
         case Kept.MOMENTS:
@@ -48,7 +48,7 @@ def requirements(regime: Regime, logic: Logic) -> dict[str, Any]:
             beside = both(among(THETA, GATHERED), among(OMEGA, S, GATHERED))
             on_host = both(among(THETA, O), among(OMEGA, O))
             found[WHERE_THEY_REST] = either(whole, beside, on_host)
-        case Kept.NOTHING:
+        case Kept.NO_STATE:
             on_device = both(among(THETA, R, GATHERED), among(OMEGA, R, S, GATHERED, M))
             anywhere = both(among(OMEGA, M), among(GRADS, R, M, O))  # no slices say where
             on_host = both(among(THETA, O), either(among(OMEGA, O), anywhere))

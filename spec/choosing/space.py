@@ -29,7 +29,11 @@ from spec.plans.placement import BATCH, Placement, on_batch
 FourModes = tuple[Mode, ...]  # of parameters, optimizer state, gradients and activations
 DEVICES = any_size("N")  # every number
 LEAST = 3  # from which on a verdict is the same for all
-ACTIVATIONS = (S, M, O)  # each device works on its own samples: realisable or not as one (claim P1)
+ACTIVATION_MODES = (
+    S,
+    M,
+    O,
+)  # each device works on its own samples: realisable or not as one (claim P1)
 
 
 # ------------------------------------------------------------------------- costs
@@ -67,23 +71,23 @@ def dominates(a: Cost, b: Cost) -> bool:
 class Kept(Enum):
     """What an optimizer's state has in it; it decides which placements are realisable."""
 
-    COPY = "a copy of the weights"
+    MASTER_COPY = "a copy of the weights"
     MOMENTS = "no copy of the weights"
-    NOTHING = "nothing"
+    NO_STATE = "nothing"
 
 
 @dataclass(frozen=True)
 class Regime:
     """Policies and micro-steps that realise the same placements."""
 
-    kept: Kept
+    optimizer: Kept
     several: bool  # micro-steps
 
     @property
     def policy(self) -> BytePolicy:
         """One of its byte policies."""
-        names = {Kept.COPY: "mixed-adam", Kept.MOMENTS: "fp32-adam", Kept.NOTHING: "fp32-sgd"}
-        return POLICIES[names[self.kept]]
+        names = {Kept.MASTER_COPY: "mixed-adam", Kept.MOMENTS: "fp32-adam", Kept.NO_STATE: "fp32-sgd"}
+        return POLICIES[names[self.optimizer]]
 
 
 REGIMES = tuple(Regime(kept, several) for kept in Kept for several in (False, True))
@@ -91,7 +95,7 @@ REGIMES = tuple(Regime(kept, several) for kept in Kept for several in (False, Tr
 
 def regime_of(policy: BytePolicy, micro_steps: int) -> Regime:
     """The regime of a policy and a number of micro-steps."""
-    kept = Kept.NOTHING if policy.k == 0 else Kept.COPY if policy.master else Kept.MOMENTS
+    kept = Kept.NO_STATE if policy.k == 0 else Kept.MASTER_COPY if policy.master else Kept.MOMENTS
     return Regime(kept, micro_steps > 1)
 
 
@@ -113,7 +117,7 @@ def _verdict(schedule: Schedule, regime: Regime) -> Verdict:
     comparison = Comparison()
     micro_steps = 2 if regime.several else 1
     found = check(schedule, {BATCH: DEVICES}, micro_steps, regime.policy, comparison)
-    special = {n for few in (comparison.apart, comparison.exceptions()) for n in few.get("N", ())}
+    special = {n for few in (comparison.exempt, comparison.exceptions()) for n in few.get("N", ())}
     if not found.accepted and special - {*range(LEAST)}:
         raise Undecided(f"the verdict may be another for one of {special} devices")
     return found
@@ -191,14 +195,14 @@ class CostForm:
         sent = self.sent.at(Point(1, 1, point.micro_steps, point.widths))
         return Cost(self.resting.at(point), sent, self.host.at(point))
 
-    def within(self, regime: Regime) -> CostForm:
+    def restricted_to(self, regime: Regime) -> CostForm:
         """The same where there is one micro-step, or no optimizer state."""
 
         def restricted(form: ClosedForm) -> ClosedForm:
             return sum_of(
                 (CostTerm(t.width, t.sliced, t.repeated and regime.several), n)
                 for t, n in form.terms
-                if t.width != "K" or regime.kept is not Kept.NOTHING
+                if t.width != "K" or regime.optimizer is not Kept.NO_STATE
             )
 
         return CostForm(restricted(self.resting), restricted(self.sent), restricted(self.host))
@@ -236,7 +240,7 @@ def classes(regime: Regime) -> dict[CostForm, list[FourModes]]:
     found: dict[CostForm, list[FourModes]] = {}
     for modes, verdict_ in verdicts(regime, (S,)).items():
         if verdict_.accepted:
-            form = closed_form(placement_of(modes)).within(regime)
+            form = closed_form(placement_of(modes)).restricted_to(regime)
             found.setdefault(form, []).append(modes)
     return found
 
@@ -245,7 +249,7 @@ def classes(regime: Regime) -> dict[CostForm, list[FourModes]]:
 # The modes of parameters, optimizer state and gradients of a class: the classes, one of which
 # dominates it where any placement does. What is not listed is dominated everywhere (claim P2).
 _FRONTIER = {
-    (Kept.COPY, False): {
+    (Kept.MASTER_COPY, False): {
         "R S M": "M R M",
         "M R M": "R S M, M S M",
         "M S M": "",
@@ -254,7 +258,7 @@ _FRONTIER = {
         "M O M": "",
         "O S M": "M O M",
     },
-    (Kept.COPY, True): {
+    (Kept.MASTER_COPY, True): {
         "R S R": "M R R, M R S*",
         "R S S": "M R S*, M R R",
         "M R R": "R S R, M S R",
@@ -301,13 +305,13 @@ _FRONTIER = {
         "O O S*": "S* S O",
         "O O O": "",
     },
-    (Kept.NOTHING, False): {
+    (Kept.NO_STATE, False): {
         "R R M": "R S M",
         "R S M": "R R M",
         "S* S M": "",
         "O O M": "",
     },
-    (Kept.NOTHING, True): {
+    (Kept.NO_STATE, True): {
         "R R R": "R S R",
         "R R S*": "R S S",
         "R S R": "R R R",
@@ -327,10 +331,10 @@ _FRONTIER = {
 def cost_form(name: str, regime: Regime) -> CostForm:
     """The cost of a class, named by one of its placements: "R S M"."""
     theta, omega, grads = name.split()
-    return closed_form(on_batch(theta, omega, grads)).within(regime)
+    return closed_form(on_batch(theta, omega, grads)).restricted_to(regime)
 
 
 def frontier(regime: Regime) -> dict[str, tuple[str, ...]]:
     """The classes that some sizes leave undominated, each with its rivals."""
-    rows = _FRONTIER[regime.kept, regime.several]
+    rows = _FRONTIER[regime.optimizer, regime.several]
     return {name: tuple(filter(None, rivals.split(", "))) for name, rivals in rows.items()}

@@ -59,13 +59,17 @@ def elements_sent(op: Op, schedule: Schedule, sizes: Sizes) -> Number:
         slices = (*op.within, *schedule.slices(op.source), *schedule.slices(op.target))
         return sizes.at_rest(op.state, tuple(dict.fromkeys(slices)))
     devices = group_size(sizes.mesh, op.axes)
-    if sizes.owners and op.kind in SLICING + REDUCTIONS and sizes.owners.cut(op.axes + op.within):
+    if (
+        sizes.owners
+        and op.kind in SLICING + REDUCTIONS
+        and sizes.owners.has_slices_along(op.axes + op.within)
+    ):
         if op.kind is Kind.ALL_GATHER:
-            return sizes.owners.gathered(op.axes, op.within)
+            return sizes.owners.sent_to_gather(op.axes, op.within)
         if op.kind is Kind.REDUCE_SCATTER:
-            return sizes.owners.scattered(op.axes, op.within)
-        if sizes.owners.cut(op.within):
-            return sizes.owners.summed(devices, op.within)
+            return sizes.owners.sent_to_scatter(op.axes, op.within)
+        if sizes.owners.has_slices_along(op.within):
+            return sizes.owners.sent_to_sum(devices, op.within)
         chunk = replace(sizes, owners=None, cut=()).slice(op.axes)  # of whole units, whoever owns them
     if op.kind is Kind.BROADCAST:  # along a chain: all but the last device send all of it
         return whole if devices > 1 else 0

@@ -87,8 +87,8 @@ class Sizes:
     of them, so that who owns an element along one axis does not depend on the others.
     `units`: if they are not all of `unit`, in the order in which forward uses them; `ahead`: as many
     are gathered before their turn. `turn`: the one that passes now.
-    `unpadded`: states of which a device has its own rows alone, if there are `units`; it is at `place`,
-    or else the first one. `beside`: elements of states that rest whole, more than Psi; or fewer.
+    `unpadded`: states of which a device has its own rows alone, if there are `units`: at `device`, or
+    else of the first one. `beside`: elements of states that rest whole, more than Psi; or fewer.
     `owners`: if slices are whole weights, each of its owner.
     """
 
@@ -102,7 +102,7 @@ class Sizes:
     ahead: int = 0
     turn: Turn | None = None
     unpadded: frozenset[State] = frozenset()
-    place: Mapping[str, int] = field(default_factory=dict)
+    device: Mapping[str, int] = field(default_factory=dict)
     owners: Owners | None = None
     beside: Mapping[State, Number] = field(default_factory=dict)
 
@@ -122,12 +122,12 @@ class Sizes:
         own = 0
         for cell, at in enumerate(product(*(range(self.mesh[axis]) for axis in cut))):
             coordinates = dict(zip(cut, at, strict=True))
-            if all(coordinates[axis] == self.place.get(axis, 0) for axis in axes if axis in cut):
+            if all(coordinates[axis] == self.device.get(axis, 0) for axis in axes if axis in cut):
                 own += min(most, max(0, rows - cell * most))
         return own
 
     @property
-    def turns(self) -> tuple[Sizes, ...]:
+    def by_turn(self) -> tuple[Sizes, ...]:
         """With each unit's turn, where they are not all alike. At the ends there are fewer units ahead:
         that is so, too, while the first of them are gathered.
         """
@@ -150,14 +150,14 @@ class Sizes:
         return tuple(replace(self, turn=turn) for turn in dict.fromkeys(found))
 
     def slice(
-        self, axes: tuple[str, ...], span: Span = Span.WHOLE, passing: tuple[Unit, ...] = ()
+        self, axes: tuple[str, ...], span: Span = Span.ALL_UNITS, passing: tuple[Unit, ...] = ()
     ) -> Number:
         """Elements each device has of a whole state, or of one unit, that is sharded over `axes`.
 
         Of units of several sizes, of those that are `passing`.
         """
-        if self.owners and self.owners.cut(axes):
-            return sum(map(_most_owned, passing)) if passing else self.owners.held(axes)
+        if self.owners and self.owners.has_slices_along(axes):
+            return sum(map(_most_owned, passing)) if passing else self.owners.slice_elements(axes)
         if self.units:
             return self._slice_of_units(axes, passing if span is Span.UNIT else self.units)
         unit = self.psi if self.unit is None else self.unit
@@ -204,10 +204,10 @@ class Sizes:
         policy = self.policy
         if op.target is Buffer.VIEW:  # what is quantised is there before what is made of it
             has_both = policy.quantised is not None and op.kind is Kind.ALL_GATHER
-            return policy.computed + policy.sent if has_both else policy.computed
+            return policy.computed + policy.bytes_sent if has_both else policy.computed
         if op.target in (Buffer.FRESH, Buffer.TIED):
             is_copied = policy.reduced is not None and policy.reduced != policy.fresh
-            return policy.fresh + policy.summed if is_copied else policy.fresh
+            return policy.fresh + policy.bytes_summed if is_copied else policy.fresh
         return self.width_sent(op)
 
     def width_sent(self, op: Op) -> Number:
@@ -215,9 +215,9 @@ class Sizes:
         if op.target in SCALARS:
             return SCALAR_BYTES
         if op.target is Buffer.VIEW and op.kind not in HOST_TRANSFERS:  # which pass on what rests
-            return self.policy.sent if op.kind is Kind.ALL_GATHER else self.policy.computed
+            return self.policy.bytes_sent if op.kind is Kind.ALL_GATHER else self.policy.computed
         if op.state is State.GRADIENTS and op.kind in REDUCTIONS:
-            return self.policy.summed
+            return self.policy.bytes_summed
         return self.policy.of(op.state) if op.state in MODEL_STATES else 0
 
 
@@ -267,7 +267,7 @@ def at_the_start(schedule: Schedule) -> list[Op]:
     kept = Op(Kind.KEEP, Phase.FORWARD, Buffer.PARAMETERS, Buffer.VIEW)
     views = {buffer: replace(kept, into=buffer) for buffer in schedule.start}
     views |= {op.target: op for op in schedule.ops if op.target in views and op.takes_room}
-    return [replace(view, span=Span.WHOLE) for view in views.values()]
+    return [replace(view, span=Span.ALL_UNITS) for view in views.values()]
 
 
 @lru_cache(maxsize=4096)
@@ -294,7 +294,7 @@ def comings_and_goings(schedule: Schedule) -> tuple[tuple[tuple[Op, ...], tuple[
         live |= {result.target: result for result in come}
         go += [live.pop(buffer) for buffer in done if buffer in live]
         by_unit = turns - done
-        waiting += [result for result in go if result.span is Span.WHOLE]
+        waiting += [result for result in go if result.span is Span.ALL_UNITS]
         go = [result for result in go if result.span is Span.UNIT]
         if not by_unit:
             go, waiting = go + waiting, []
@@ -352,8 +352,8 @@ def _as_held(result: Op, steps: list[tuple[Op, frozenset[Buffer]]], by_unit: set
     That is when nothing is held by the unit, or a number of the whole gradient is needed. `steps`: from
     the operation that makes it on, each with the buffers that go after it.
     """
-    whole, buffer = replace(result, span=Span.WHOLE), result.target
-    for i, (op, done) in enumerate(steps if result.span is not Span.WHOLE else []):
+    whole, buffer = replace(result, span=Span.ALL_UNITS), result.target
+    for i, (op, done) in enumerate(steps if result.span is not Span.ALL_UNITS else []):
         if i and (op.of_a_number or not by_unit):
             return whole
         ends = op.kind is Kind.OFFLOAD or op.span is not Span.NONE
@@ -403,7 +403,7 @@ def transient(schedule: Schedule, sizes: Sizes) -> Number:
     distinct = dict.fromkeys(zip(live_results(schedule), gathered_ahead(schedule), strict=True))
     rooms = [
         live_bytes(moment, partial(room, sizes=each)) + room_ahead(gather, each)
-        for each in sizes.turns
+        for each in sizes.by_turn
         for moment, gather in distinct
         if moment
     ]
@@ -431,7 +431,7 @@ def peak(schedule: Schedule, sizes: Sizes) -> Number:
     """
     before = total_resting(schedule, sizes)
     found = [before]
-    for each in sizes.turns:
+    for each in sizes.by_turn:
         *entries, _ = ledger(schedule, before, partial(room, sizes=each))
         beside = (room_ahead(gather, each) for gather in gathered_ahead(schedule))
         found += [entry + more for entry, more in zip(entries, beside, strict=True)]

@@ -52,7 +52,7 @@ def elements_moved(move: Move, program: Program, indices: Indices, mesh: Mesh) -
     """Elements a device sends in a move, by ring or by pairwise exchange (claims C1 to C4)."""
     if not move.is_sent:
         return 0
-    n = group_size(mesh, program.over(move))
+    n = group_size(mesh, program.summed_axes(move))
     has = _elements(move.value, program, indices, mesh)
     is_own = move.collective == "all_gather" or move.collective in RING
     return messages(move, program, mesh) * (has if is_own else quotient(has, n))
@@ -60,7 +60,7 @@ def elements_moved(move: Move, program: Program, indices: Indices, mesh: Mesh) -
 
 def messages(move: Move, program: Program, mesh: Mesh) -> Number:
     """Messages that a device sends in a move that sends, in all turns of the loops that it is in."""
-    n = group_size(mesh, program.over(move))
+    n = group_size(mesh, program.summed_axes(move))
     found = (COLLECTIVES | RING)[move.collective].messages(n)
     for axis in program.axes:
         is_loop = axis.ring and axis.turns != move.turns
@@ -123,7 +123,7 @@ def _elements(
     return elements(value, program.lies[value], indices, {**mesh, **turns}, place)
 
 
-def weights(program: Program, indices: Indices, mesh: Mesh) -> dict[Value, Number]:
+def weight_elements(program: Program, indices: Indices, mesh: Mesh) -> dict[Value, Number]:
     """Elements that a device has of each weight."""
     return {
         weight: elements(weight, program.lies[weight], indices, mesh) for weight in program.part.weights

@@ -20,17 +20,16 @@ _Slice = tuple[int, ...]  # where its owners are, along some axes
 class Owners:
     """`mesh`: the axes along which owners are, the outer one first.
 
-    `weights`: the sizes of each device's own weights, device by device. `fills`: who has none sends an
-    element in their place. `place`: of the device that is asked about; none: of who has, or sends,
-    most.
+    `weight_sizes`: of each device's own weights, device by device. `fills`: who has none sends an
+    element in their place. `device`: the one that is asked about; none: who has, or sends, most.
     """
 
     mesh: Mapping[str, int]
-    weights: tuple[tuple[Number, ...], ...]
+    weight_sizes: tuple[tuple[Number, ...], ...]
     fills: bool = False
-    place: Device = field(default_factory=dict)
+    device: Device = field(default_factory=dict)
 
-    def cut(self, axes: Axes) -> bool:
+    def has_slices_along(self, axes: Axes) -> bool:
         """Whether what lies in slices along some axes is weights of owners."""
         return not self.mesh.keys().isdisjoint(axes)
 
@@ -38,15 +37,15 @@ class Owners:
     def count(self) -> int:
         """How many weights a device owns: the first of those that have most elements."""
         every = tuple(self.mesh)
-        own, here = self._slices(every), self._slice_of(self.place, every)
-        return len(own[here] if self.place else max(own.values(), key=sum))
+        own, here = self._slices(every), self._slice_of(self.device, every)
+        return len(own[here] if self.device else max(own.values(), key=sum))
 
-    def held(self, axes: Axes) -> Number:
+    def slice_elements(self, axes: Axes) -> Number:
         """Elements of a slice along some axes."""
         slices = self._slices(axes)
         return self._most(lambda at: sum(slices[self._slice_of(at, axes)]))
 
-    def scattered(self, axes: Axes, within: Axes) -> Number:
+    def sent_to_scatter(self, axes: Axes, within: Axes) -> Number:
         """Elements sent while slices are summed, each to those who own it along some axes."""
         before, after = self._slices(within), self._slices(within + axes)
         return self._most(
@@ -55,7 +54,7 @@ class Owners:
             )
         )
 
-    def gathered(self, axes: Axes, within: Axes) -> Number:
+    def sent_to_gather(self, axes: Axes, within: Axes) -> Number:
         """Elements sent while each slice goes from those who own it along some axes to the others."""
         along = {axis: n for axis, n in self.mesh.items() if axis in axes}
         sizes = {s: max(sum(of), int(self.fills)) for s, of in self._slices(within + axes).items()}
@@ -72,7 +71,7 @@ class Owners:
 
         return self._most(sent)
 
-    def summed(self, devices: Number, within: Axes) -> Number:
+    def sent_to_sum(self, devices: Number, within: Axes) -> Number:
         """Elements sent while a slice is summed over devices that all have it, weight by weight."""
         slices = self._slices(within)
         return self._most(
@@ -87,7 +86,7 @@ class Owners:
         return (dict(zip(self.mesh, at, strict=True)) for at in places)
 
     def _most(self, of: Callable[[Device], Number]) -> Number:
-        return of(self.place) if self.place else max(map(of, self._devices()))
+        return of(self.device) if self.device else max(map(of, self._devices()))
 
     def _slice_of(self, at: Device, axes: Axes) -> _Slice:
         """Where a device is along some axes: there are the owners of its slice."""
@@ -96,7 +95,7 @@ class Owners:
     def _slices(self, axes: Axes) -> dict[_Slice, list[Number]]:
         """The sizes of the weights of each slice along some axes."""
         found: dict[_Slice, list[Number]] = {}
-        for at, sizes in zip(self._devices(), self.weights, strict=True):
+        for at, sizes in zip(self._devices(), self.weight_sizes, strict=True):
             found.setdefault(self._slice_of(at, axes), []).extend(sizes)
         return found
 

@@ -77,14 +77,14 @@ class _Step:
     @property
     def reads_in_place(self) -> bool:
         """Whether forward and backward read the resting parameters themselves."""
-        gathered = self.placement.gathered(State.PARAMETERS)
+        gathered = self.placement.gathered_axes(State.PARAMETERS)
         return self.theta.stored and not self.theta.host and not gathered
 
     @property
     def adds_in_place(self) -> bool:
         """Whether backward adds to the resting gradients themselves."""
         in_place = self.grads.stored and not self.grads.host and not self.grads.sharded
-        return in_place and not self.reduces_each and not self.first
+        return in_place and not self.reduces_each and not self.summed_first
 
     @property
     def reduces_each(self) -> bool:
@@ -92,14 +92,14 @@ class _Step:
         return self.placement.each and bool(self.axes)
 
     @property
-    def first(self) -> Axes:
+    def summed_first(self) -> Axes:
         """The axes along which a micro-step's gradient is summed, whole, before it is along others."""
-        return tuple(axis for axis in self.placement.first if axis not in self.updates)
+        return tuple(axis for axis in self.placement.summed_first if axis not in self.updates)
 
     @property
-    def again(self) -> Axes:
+    def summed_again(self) -> Axes:
         """The axes along which each use of a gradient by the optimizer sums its terms."""
-        return tuple(axis for axis in self.placement.again if axis not in self.updates)
+        return tuple(axis for axis in self.placement.summed_again if axis not in self.updates)
 
     @property
     def terms(self) -> dict[str, Layout]:
@@ -109,13 +109,13 @@ class _Step:
     @property
     def kept(self) -> dict[str, Layout]:
         """How gradients lie where they rest: what is not cut, nor summed, is in terms."""
-        summed = self.axes if self.reduces_each else self.first
+        summed = self.axes if self.reduces_each else self.summed_first
         return self.terms | dict.fromkeys(summed, _WHOLE) | dict.fromkeys(self.grads.sharded, _CUT)
 
     @property
     def updated(self) -> dict[str, Layout]:
         """How a gradient lies where it is applied: a slice that rests as S is used in place."""
-        in_place = _minus(self.grads.sharded, self.placement.gathered(State.GRADIENTS))
+        in_place = _minus(self.grads.sharded, self.placement.gathered_axes(State.GRADIENTS))
         return _along(self.axes, self.updates + in_place)
 
 
@@ -131,7 +131,7 @@ def _union(axes: Axes, others: Axes) -> Axes:
 def derive(placement: Placement) -> Schedule:
     """One training step of `placement`."""
     theta, omega, grads, acts = rests = tuple(placement.rest(s) for s in State)
-    gathered = placement.gathered(State.OPTIMIZER)
+    gathered = placement.gathered_axes(State.OPTIMIZER)
     if omega.stored:
         updates, on_host = _minus(omega.sharded, gathered), omega.host and not gathered
     else:  # an optimizer without state can run anywhere: where the slices are
@@ -140,7 +140,7 @@ def derive(placement: Placement) -> Schedule:
 
     read = Buffer.PARAMETERS if step.reads_in_place else Buffer.VIEW
     micro_step = [
-        *_see_parameters(step, Phase.FORWARD, Span.WHOLE if placement.hold else Span.UNIT),
+        *_see_parameters(step, Phase.FORWARD, Span.ALL_UNITS if placement.hold else Span.UNIT),
         Op(Kind.FORWARD, Phase.FORWARD, read, Buffer.ACTIVATIONS),
         *_store_activations(acts),
         *([] if placement.hold else _release_view(step, Phase.FORWARD)),
@@ -179,7 +179,7 @@ def _see_parameters(step: _Step, phase: Phase, span: Span) -> list[Op]:
         return []
     theta, omega, view = step.theta, step.omega, Buffer.VIEW
     if theta.stored:
-        in_use = _minus(theta.sharded, step.placement.gathered(State.PARAMETERS))
+        in_use = _minus(theta.sharded, step.placement.gathered_axes(State.PARAMETERS))
         return _used(step, phase, theta, in_use, Buffer.PARAMETERS, view, span)
     # cast from the master copy, wherever the optimizer state rests
     room = Span.NONE if omega.host else span
@@ -207,7 +207,7 @@ def _publish(step: _Step) -> list[Op]:
     slices = _union(step.updates, theta.sharded)
     has, needs = _along(step.axes, slices), _along(step.axes, theta.sharded)
     kept, view = Buffer.PARAMETERS, Buffer.VIEW
-    gathered = step.placement.gathered(State.OPTIMIZER)
+    gathered = step.placement.gathered_axes(State.OPTIMIZER)
     fresh_weights = Buffer.OPTIMIZER_VIEW if gathered else Buffer.OPTIMIZER
     if not theta.stored:
         return []
@@ -234,7 +234,7 @@ def _store_activations(acts: Rest) -> list[Op]:
 
 def _restore_activations(step: _Step, read: Buffer) -> list[Op]:
     acts, phase, buffer = step.acts, Phase.BACKWARD, Buffer.ACTIVATIONS
-    gathered = step.placement.gathered(State.ACTIVATIONS)
+    gathered = step.placement.gathered_axes(State.ACTIVATIONS)
     if not acts.stored:
         return [Op(Kind.RECOMPUTE, phase, read, buffer)]
     fetch = [Op(Kind.FETCH, phase, buffer)] if acts.host else []
@@ -266,7 +266,7 @@ def _keep_gradient(step: _Step) -> list[Op]:
 
 def _reduced(step: _Step, needs: Lying) -> list[Op]:
     """A micro-step's gradient, summed along the axes that come first, and then as it is needed."""
-    firsts = step.terms | dict.fromkeys(step.first, _WHOLE)
+    firsts = step.terms | dict.fromkeys(step.summed_first, _WHOLE)
     return [
         *_moved(Phase.BACKWARD, Buffer.FRESH, step.terms, firsts),
         *_moved(Phase.BACKWARD, Buffer.FRESH, firsts, needs),
@@ -282,12 +282,12 @@ def _bring_kept(step: _Step) -> tuple[list[Op], Buffer]:
     kept, work, phase = Buffer.GRADIENTS, Buffer.FRESH, Phase.REDUCE
     has, needs = step.kept, step.updated
     in_terms = tuple(axis for axis, layout in has.items() if layout is _TERMS)
-    again = tuple(axis for axis in in_terms if axis in step.again)
+    again = tuple(axis for axis in in_terms if axis in step.summed_again)
     summed = has | {axis: needs[axis] for axis in in_terms if axis not in again}
     whole = summed | dict.fromkeys(again, _WHOLE)
     ops, buffer = [], kept
     if step.grads.host and (_collectives(has, needs) or not step.on_host):
-        span = Span.WHOLE if in_terms else Span.UNIT
+        span = Span.ALL_UNITS if in_terms else Span.UNIT
         ops.append(Op(Kind.FETCH, phase, kept, work, within=step.grads.sharded, span=span))
         buffer = work
     ops += _moved(phase, buffer, has, summed)
@@ -315,7 +315,7 @@ def _bring_to_host(source: Buffer, into: Buffer, step: _Step, phase: Phase) -> l
 def _update(step: _Step, gradient: Buffer) -> list[Op]:
     """Apply the gradient within each device's slice, where the optimizer state is; publish."""
     omega, phase, kept, view = step.omega, Phase.UPDATE, Buffer.OPTIMIZER, Buffer.OPTIMIZER_VIEW
-    gathered = step.placement.gathered(State.OPTIMIZER)
+    gathered = step.placement.gathered_axes(State.OPTIMIZER)
     if not (omega.stored and gathered):
         again = Op(Kind.RECOMPUTE, phase, kept, within=step.updates)
         update = Op(Kind.UPDATE, phase, gradient, kept, within=step.updates)

@@ -212,8 +212,8 @@ class _Work:
                 if cut == along(ring.ring) and needs[ring.name] == WHOLE:
                     has[place] = cut
         for place, (value, needs) in enumerate(zip(reads, needed, strict=True)):
-            cut = self.lies.get(value, {}).get(axis.within, WHOLE)
-            if cut.index and cut == has[place] and needs[axis.within] == WHOLE:
+            cut = self.lies.get(value, {}).get(axis.copies_of, WHOLE)
+            if cut.index and cut == has[place] and needs[axis.copies_of] == WHOLE:
                 has[place] = WHOLE
         return has
 
@@ -322,7 +322,7 @@ class _Work:
     def waiting(self, value: Value, lies: Lies) -> Lies:
         """The same, but for terms over copies of a slice, which wait for the sum along its axis."""
         terms = [self.lies[cotangent] for cotangent in self.contributed[value]]
-        copies = (axis for axis in self.axes if axis.within and lies[axis.within].index)
+        copies = (axis for axis in self.axes if axis.copies_of and lies[axis.copies_of].index)
         wait = (
             axis.name
             for axis in copies

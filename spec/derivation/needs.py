@@ -39,10 +39,10 @@ def needs_of(
 
 def within_stream(axis: Axis, needed: Iterable[Lies], part: Part) -> Axis:
     """An axis; without its stream, where none is cut along the axis outside. `needed`: along that."""
-    if not axis.within:
+    if not axis.copies_of:
         return axis
     names = part.names_of(axis.stream)
-    is_cut = any(needs[axis.within].index in names for needs in needed)
+    is_cut = any(needs[axis.copies_of].index in names for needs in needed)
     return axis if is_cut else replace(axis, stream="")
 
 
@@ -65,7 +65,7 @@ def options(reads: list[Value], has: list[Lie], axis: Axis, part: Part) -> Itera
         if value.role is not Role.CONSTANT:
             return [own, *like, *home, WHOLE]
         # an index that it alone has is cut as weights are
-        alone = (along(i) for i in value.indices if i in axis.weights and i not in shared)
+        alone = (along(i) for i in value.indices if i in axis.weight_indices and i not in shared)
         return [*alone, *home, *like, WHOLE]
 
     if left.role is Role.CONSTANT or right.role is Role.WEIGHT:

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from spec.devices.layouts import Lie
 from spec.devices.mesh import Axes
-from spec.language.schedule import GRADIENTS, Buffer, Kind, Op, Phase, Schedule
+from spec.language.schedule import GRADIENT_BUFFERS, Buffer, Kind, Op, Phase, Schedule
 from spec.models.training import Training
 
 _Lies = Mapping[str, Lie]
@@ -40,6 +40,6 @@ def clipped(schedule: Schedule, cut: Axes = (), from_first: Axes = (), of_all: A
         *(Op(kind, Phase.REDUCE, Buffer.NORM, axes=axes) for kind, axes in sums if axes),
         Op(Kind.CLIP, Phase.REDUCE, gradient, within=within, by=Buffer.NORM),
     )
-    at = next(i for i, op in enumerate(schedule.finish) if op.target not in GRADIENTS)
+    at = next(i for i, op in enumerate(schedule.finish) if op.target not in GRADIENT_BUFFERS)
     finish = (*schedule.finish[:at], *lines, *schedule.finish[at:])
     return replace(schedule, finish=finish, training=Training(clip=True))

@@ -50,7 +50,7 @@ def derive_step(
     )
     step = Step(programs, (), product.pipe)
     groups: dict[Schedule, list[str]] = {}
-    norms, root = step.norms(), step.root
+    norms, root = step.gradient_norms(), step.root
     terms = tuple(axis.name for axis in cuts)
     for weight, axes in step.summed().items():
         schedule = derive(_placed(product.states_of(axes), profile, weight in root, terms))
@@ -74,7 +74,9 @@ def _placed(states: Placement, profile: Profile, in_root: bool, cuts: tuple[str,
     first, again = over * profile.sums_first, over * (profile.uses > 1)
     if profile.waits_whole:
         states = gradients_whole(states)
-    return replace(states, hold=holds, each=profile.each, first=first, again=again, uses=profile.uses)
+    return replace(
+        states, hold=holds, each=profile.each, summed_first=first, summed_again=again, uses=profile.uses
+    )
 
 
 def step_of(schedule: Schedule, parts: Iterable[Part], names: frozenset[str] = NORM_FUNCTIONS) -> Step:

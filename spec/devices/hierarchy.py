@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from spec.devices.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER, Collective
 from spec.devices.layouts import Layout
 from spec.devices.mesh import Mesh, first_element, group_size
-from spec.devices.operators import OWNER, SUM, SUM_SLICE, Operator
+from spec.devices.operators import OWNER, SUM_ALL, SUM_SLICE, Operator
 from spec.numbers.arithmetic import Number
 
 INNER, OUTER = "inner", "outer"
@@ -42,7 +42,7 @@ ONE_AFTER_THE_OTHER: Stages = ((INNER, ALL_REDUCE), (OUTER, ALL_REDUCE))
 # what a collective does to an element's values along its level
 OPERATORS: dict[str, Operator] = {
     REDUCE_SCATTER.name: SUM_SLICE,
-    ALL_REDUCE.name: SUM,
+    ALL_REDUCE.name: SUM_ALL,
     ALL_GATHER.name: OWNER,
 }
 

@@ -27,7 +27,7 @@ Total = Callable[[Number, Callable[[Any], Any]], Any]  # total(n, f) = f(0) + ..
 
 
 Who = str | int  # all devices of the group, or the one that many places after the owner
-ALL = "all"
+GROUP = "all"
 
 
 class Operator(NamedTuple):
@@ -37,11 +37,11 @@ class Operator(NamedTuple):
     of: Who
 
 
-KEEP = Operator("each", "itself")
-SUM = Operator(ALL, ALL)
-OWNER = Operator(ALL, 0)
+IDENTITY = Operator("each", "itself")
+SUM_ALL = Operator(GROUP, GROUP)
+OWNER = Operator(GROUP, 0)
 SLICE = Operator(0, 0)
-SUM_SLICE = Operator(0, ALL)
+SUM_SLICE = Operator(0, GROUP)
 
 
 # -------------------------------------------------------------------- meaning
@@ -77,10 +77,10 @@ def composed(left: Operator, right: Operator, n: Number) -> tuple[Number, Operat
 
     The coefficient is how many devices get something from `right` that `left` reads.
     """
-    if left == KEEP or right == KEEP:
-        return 1, right if left == KEEP else left
+    if left == IDENTITY or right == IDENTITY:
+        return 1, right if left == IDENTITY else left
     both = (left.of, right.to)
-    shared: Number = n if both == (ALL, ALL) else 1 if ALL in both else int(left.of == right.to)
+    shared: Number = n if both == (GROUP, GROUP) else 1 if GROUP in both else int(left.of == right.to)
     return shared, Operator(left.to, right.of)
 
 
@@ -89,7 +89,7 @@ def transpose(operator: Operator) -> Operator:
 
     all_reduce is its own transpose; those of all_gather and reduce_scatter are each other.
     """
-    return operator if operator == KEEP else Operator(operator.of, operator.to)
+    return operator if operator == IDENTITY else Operator(operator.of, operator.to)
 
 
 Word = tuple[Operator, ...]  # one operator for each axis
@@ -140,11 +140,11 @@ def reads(operator: Operator, device: Offset, named: tuple[int, ...]) -> tuple[i
     `named` are the places that are told apart; the rest of the group is one source.
     """
     itself = Source.SELF if device is None else device
-    if operator == KEEP:
+    if operator == IDENTITY:
         return (itself,)
-    if operator.to not in (ALL, device):
+    if operator.to not in (GROUP, device):
         return ()
-    if operator.of != ALL:
+    if operator.of != GROUP:
         assert isinstance(operator.of, int)
         return (operator.of,)
     unnamed = (Source.SELF, Source.REST) if device is OTHER else (Source.REST,)

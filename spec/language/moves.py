@@ -16,25 +16,25 @@ VOCABULARY = "v"  # the index of words
 class Axis:
     """What one axis of the mesh cuts.
 
-    `weights`: indices; every weight that has one of them is cut along it.
+    `weight_indices`: indices; every weight that has one of them is cut along it.
     `stream`: the index along which samples, and what layers hand on, are cut; "": each device has all.
     `brought`: operations whose operands are brought to lie along an index, and which.
     `held`: what is gathered in forward is kept for backward, rather than gathered again.
     `ring`: an index whose slices, where all are needed, go round in turns; `at_once`: they are all
     gathered before the first turn. `in_time`: it is such turns.
-    `within`: an axis of whose slices its devices have copies. Terms of a slice's cotangent wait for the
-    sum along that axis, and are summed over both at once; those of a weight's gradient are left.
+    `copies_of`: an axis of whose slices its devices have copies. Terms of a slice's cotangent wait for
+    the sum along that axis, and are summed over both at once; those of a weight's gradient are left.
     """
 
     name: str
-    weights: tuple[str, ...] = ()
+    weight_indices: tuple[str, ...] = ()
     stream: str = ""
     brought: tuple[tuple[str, str], ...] = ()
     held: bool = False
     ring: str = ""
     in_time: bool = False
     at_once: bool = False
-    within: str = ""
+    copies_of: str = ""
 
     @property
     def turns(self) -> str:
@@ -43,7 +43,7 @@ class Axis:
 
     def leaves(self, value: Value, part: Part) -> bool:
         """Whether it cuts words, and of this value each device has all of them."""
-        return VOCABULARY in self.weights and value.plain_name in part.whole
+        return VOCABULARY in self.weight_indices and value.plain_name in part.whole
 
     def home(self, value: Value, part: Part) -> Lie:
         """Along the stream's index, under whichever name the value has it."""
@@ -58,7 +58,7 @@ class Axis:
             return self.home(value, part)
         if self.leaves(value, part):
             return WHOLE
-        return next((along(i) for i in value.indices if i in self.weights), WHOLE)
+        return next((along(i) for i in value.indices if i in self.weight_indices), WHOLE)
 
 
 def turns_of(axis: str) -> str:

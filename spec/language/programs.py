@@ -137,7 +137,7 @@ class Program:
         """The name of the collective that sends what a move needs."""
         return COLLECTIVE[_S, _R] if self.is_at_once(move) else move.collective
 
-    def over(self, move: Move) -> tuple[str, ...]:
+    def summed_axes(self, move: Move) -> tuple[str, ...]:
         """The axes that a move is over: its own, but for a sum that is one of two."""
         return self.joined.get(move, (move.axis,))
 
@@ -148,7 +148,7 @@ class Program:
         (Reducing along two axes is reducing over their product: claim K2.)
         """
         found: dict[Move, tuple[str, ...]] = {}
-        outside = {axis.name: axis.within for axis in self.axes if axis.within}
+        outside = {axis.name: axis.copies_of for axis in self.axes if axis.copies_of}
         sums = [move for move in self.moves if outside and move.collective == COLLECTIVE[_P, _R]]
         for after in sums:
             for move in sums:

@@ -48,8 +48,8 @@ STATE_OF: dict[Buffer, State] = {
     B.TIED: State.GRADIENTS,
     B.ACTIVATIONS: State.ACTIVATIONS,
 }
-WEIGHTS = (B.PARAMETERS, B.VIEW, B.OPTIMIZER, B.OPTIMIZER_VIEW)
-GRADIENTS = (B.GRADIENTS, B.FRESH, B.TIED)
+WEIGHT_BUFFERS = (B.PARAMETERS, B.VIEW, B.OPTIMIZER, B.OPTIMIZER_VIEW)
+GRADIENT_BUFFERS = (B.GRADIENTS, B.FRESH, B.TIED)
 RESTING = (B.PARAMETERS, B.OPTIMIZER, B.GRADIENTS)
 PASSING = (B.VIEW, B.OPTIMIZER_VIEW, B.FRESH, B.TIED)  # they take room until their last use
 SCALARS = (B.TOKENS, B.TOTAL_TOKENS, B.NORM)  # one number on each device
@@ -107,7 +107,7 @@ class Span(Enum):
 
     NONE = "nothing"  # it stays in, or goes to, a place that is there already
     UNIT = "unit"  # one unit at a time
-    WHOLE = "whole"  # all units at once
+    ALL_UNITS = "whole"  # all units at once
 
 
 MICRO_STEPS = "micro_steps"
@@ -120,7 +120,7 @@ class Monomial:
     number: Fraction = Fraction(1)
     sizes: tuple[tuple[str, int], ...] = ()
 
-    def value(self, mesh: Mapping[str, Number], micro_steps: Number) -> Number:
+    def at(self, mesh: Mapping[str, Number], micro_steps: Number) -> Number:
         """The factor on a mesh."""
         result: Number = self.number
         for name, exponent in self.sizes:
@@ -144,10 +144,10 @@ class Rest:
 
 
 # what each kind may read, and what it may then write; in place wherever nothing else is named
-_STATES = ((WEIGHTS, WEIGHTS), (GRADIENTS, GRADIENTS))
+_STATES = ((WEIGHT_BUFFERS, WEIGHT_BUFFERS), (GRADIENT_BUFFERS, GRADIENT_BUFFERS))
 _MOVES = (*_STATES, ((B.ACTIVATIONS,), ()))
 _SUMS = (*_STATES, (NUMBERS, ()))
-_SCALES = ((GRADIENTS, ()),)
+_SCALES = ((GRADIENT_BUFFERS, ()),)
 TAKES: dict[Kind, tuple[tuple[tuple[Buffer, ...], tuple[Buffer, ...]], ...]] = {
     Kind.ALL_GATHER: _MOVES,
     Kind.REDUCE_SCATTER: _STATES,
@@ -156,17 +156,17 @@ TAKES: dict[Kind, tuple[tuple[tuple[Buffer, ...], tuple[Buffer, ...]], ...]] = {
     Kind.FETCH: _MOVES,
     Kind.OFFLOAD: _MOVES,
     Kind.KEEP: _STATES,
-    Kind.RECOMPUTE: ((WEIGHTS, WEIGHTS), ((B.PARAMETERS, B.VIEW), (B.ACTIVATIONS,))),
+    Kind.RECOMPUTE: ((WEIGHT_BUFFERS, WEIGHT_BUFFERS), ((B.PARAMETERS, B.VIEW), (B.ACTIVATIONS,))),
     Kind.FORWARD: (((B.PARAMETERS, B.VIEW), (B.ACTIVATIONS,)),),
     Kind.BACKWARD: (((B.PARAMETERS, B.VIEW), (B.GRADIENTS, B.FRESH)),),
     Kind.COUNT: (((B.TOKENS,), ()),),
-    Kind.ACCUMULATE: ((GRADIENTS, GRADIENTS), ((B.TOKENS,), (B.TOTAL_TOKENS,))),
+    Kind.ACCUMULATE: ((GRADIENT_BUFFERS, GRADIENT_BUFFERS), ((B.TOKENS,), (B.TOTAL_TOKENS,))),
     Kind.SCALE: _SCALES,
     Kind.DIVIDE: _SCALES,
-    Kind.SQUARE_NORM: ((GRADIENTS, (B.NORM,)),),
+    Kind.SQUARE_NORM: ((GRADIENT_BUFFERS, (B.NORM,)),),
     Kind.CLIP: _SCALES,
-    Kind.UPDATE: ((GRADIENTS, (B.OPTIMIZER, B.OPTIMIZER_VIEW)),),
-    Kind.RESET: (((*GRADIENTS, *SCALARS), ()),),
+    Kind.UPDATE: ((GRADIENT_BUFFERS, (B.OPTIMIZER, B.OPTIMIZER_VIEW)),),
+    Kind.RESET: (((*GRADIENT_BUFFERS, *SCALARS), ()),),
     Kind.ZERO: ((PASSING, ()),),
     Kind.RELEASE: (((*PASSING, *SCALARS, B.ACTIVATIONS), ()),),
 }
@@ -248,7 +248,7 @@ class Op:
             return (
                 "span",
                 self.span.value,
-                f"{Span.UNIT.value} or {Span.WHOLE.value}: it makes a buffer",
+                f"{Span.UNIT.value} or {Span.ALL_UNITS.value}: it makes a buffer",
             )
         if self.mean and self.kind not in REDUCTIONS:
             return "mean", "true", "false: it does not sum along axes"
@@ -293,7 +293,7 @@ class Op:
             words.append(f"shifted by {self.shift} (the slice of {neighbour(self.shift)})")
         if self.span is Span.UNIT:
             words.append("(unit by unit)")
-        if self.span is Span.WHOLE:
+        if self.span is Span.ALL_UNITS:
             words.append("(held whole)")
         return " ".join(words)
 
@@ -377,7 +377,7 @@ class Schedule:
         return tuple(a for a in self.axes if a in sliced)
 
     @property
-    def left(self) -> tuple[str, ...]:
+    def sliced_by_update(self) -> tuple[str, ...]:
         """The axes along whose slices gradients are updated that rest whole; none if they do not."""
         rest = self.rest(State.GRADIENTS)
         updates = (op.within for op in self.finish if op.kind is Kind.UPDATE)

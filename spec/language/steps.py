@@ -46,7 +46,7 @@ class Step:
 
         Its schedule says all the rest.
         """
-        cuts = self.pipe or any(axis.weights for axis in self.programs[0].axes)
+        cuts = self.pipe or any(axis.weight_indices for axis in self.programs[0].axes)
         return not cuts and [program.part for program in self.programs] == [opaque()]
 
     @property
@@ -55,7 +55,7 @@ class Step:
         return any(group.schedule.training.clip for group in self.groups)
 
     @property
-    def shared(self) -> tuple[str, ...]:
+    def shared_weights(self) -> tuple[str, ...]:
         """Weights that parts on several stages use."""
         names = [weight.name for program in self.programs for weight in program.part.weights]
         return tuple(dict.fromkeys(n for n in names if names.count(n) > 1)) if self.pipe else ()
@@ -85,9 +85,9 @@ class Step:
                         weight.name,
                     )
         pipe = () if self.pipe is None else (self.pipe,)
-        return {name: axes + pipe * (name in self.shared) for name, axes in found.items()}
+        return {name: axes + pipe * (name in self.shared_weights) for name, axes in found.items()}
 
-    def norms(self) -> dict[str, dict[str, Lie]]:
+    def gradient_norms(self) -> dict[str, dict[str, Lie]]:
         """Of each weight, how the square of its gradient's norm lies, if the gradient lies as it does.
 
         Along the axes of its program, over the stages, and over the groups of weights.

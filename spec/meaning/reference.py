@@ -128,7 +128,7 @@ class Reference:
         return {key: value[key] + other[key] for key in value}
 
     def scale(self, value: Values, factor: Monomial) -> Values:
-        number = factor.value(self.sizes, self.micro_steps)
+        number = factor.at(self.sizes, self.micro_steps)
         return {key: number * x if number else 0 for key, x in value.items()}
 
     def divide(self, value: Values, count: Values) -> Values:

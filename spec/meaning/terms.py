@@ -31,7 +31,7 @@ class Terms:
 
     numbers: dict[Any, int] = field(default_factory=dict)
     addends: dict[int, Counter[int]] = field(default_factory=dict)  # of a sum, each so many times
-    factors: dict[int, tuple[Indexed, Indexed]] = field(default_factory=dict)  # of a contraction
+    operands: dict[int, tuple[Indexed, Indexed]] = field(default_factory=dict)  # of a contraction
 
     def number(self, term: Any) -> int:
         return self.numbers.setdefault(term, len(self.numbers))
@@ -63,7 +63,7 @@ class Terms:
         if operation.does is Does.CONTRACT:
             left, right = of
             made = self.number(_product(left, right, makes))
-            self.factors[made] = left, right
+            self.operands[made] = left, right
             return made
         backward = operation.backward and operation.does is not Does.RENAME  # it is a rename, too
         if operation.function == "softmax" and self.tells_nothing(operation.over, backward, *of):
@@ -83,7 +83,7 @@ class Terms:
         if not backward:
             what = (Does.NORMALISE, LOG_TOTAL, over, frozenset[tuple[str, str]]())
             return made == self.numbers.get((what, False, ((scores, indices),), rows))
-        pairs = self.factors.get(made, ())
+        pairs = self.operands.get(made, ())
         return any(self.pairs_as(pair, of[:2], rows) for pair in (pairs, pairs[::-1]) if pair)
 
     def pairs_as(
@@ -99,7 +99,7 @@ class Terms:
             return False
         if pair == other:
             return True
-        factors = self.factors.get(result[0], ())
+        factors = self.operands.get(result[0], ())
         for operand, by in (factors, factors[::-1]) if factors else ():
             pulled = self.numbers.get(_product(cotangent, by, operand[1]))
             if rows <= operand[1] and pulled is not None:

@@ -26,7 +26,7 @@ class Custom:
         """How many layers there are, by the name of their part, from `first` to `after`."""
         return Counter({part.name: after - first for part in self.parts if is_layer(part.name)})
 
-    def has(self, index: str) -> bool:
+    def has_index(self, index: str) -> bool:
         """Whether a value has an index."""
         return any(index in part.indices for part in self.parts)
 

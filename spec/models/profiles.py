@@ -57,7 +57,7 @@ class Difference:
 
     what: str
     why: str
-    source: str
+    cited: str
     changes: frozenset[str] = frozenset()
     given: tuple[tuple[str, Any], ...] = field(default=(), compare=False)
 

@@ -62,12 +62,12 @@ class BytePolicy:
         return self.g if self.gathered is None else self.gathered
 
     @property
-    def summed(self) -> Number:
+    def bytes_summed(self) -> Number:
         """Bytes of an element of gradients while they are summed over devices."""
         return self.fresh if self.reduced is None else self.reduced
 
     @property
-    def sent(self) -> Number:
+    def bytes_sent(self) -> Number:
         """Bytes of an element of parameters while they are gathered."""
         return self.computed if self.quantised is None else self.quantised
 

@@ -121,7 +121,7 @@ class Transformer:
         """
         return self.windows[layer % len(self.windows)] if self.windows else 0
 
-    def kind(self, layer: int) -> LayerKind:
+    def layer_kind(self, layer: int) -> LayerKind:
         """How a layer differs from most."""
         return self.kinds[layer % len(self.kinds)] if self.kinds else USUAL
 
@@ -130,7 +130,7 @@ class Transformer:
         if not self.kinds:
             return Counter({LAYER: after - first})
         rounds, rest = divmod(after - first, len(self.kinds))
-        found = Counter(layer_name(self.kind(number)) for number in range(first, first + rest))
+        found = Counter(layer_name(self.layer_kind(number)) for number in range(first, first + rest))
         for kind in self.kinds if rounds else ():
             found[layer_name(kind)] += rounds
         return found

@@ -100,7 +100,7 @@ class Comparison:
 
     def __init__(self) -> None:
         self.differences: set[Polynomial] = set()  # that are not 0 in general
-        self.apart: dict[str, set[int]] = {}  # sizes for which nothing was found
+        self.exempt: dict[str, set[int]] = {}  # sizes for which nothing was found
 
     def same(self, a: Number, b: Number) -> bool:
         """Whether two numbers are equal as polynomials."""
@@ -114,7 +114,7 @@ class Comparison:
     def set_apart(self, size: Number, numbers: Iterable[int]) -> None:
         """Say nothing of a size that is one of some numbers."""
         if isinstance(size, Polynomial):
-            self.apart.setdefault(str(size), set()).update(numbers)
+            self.exempt.setdefault(str(size), set()).update(numbers)
 
     def exceptions(self) -> dict[str, set[int]]:
         """The numbers for which numbers that differ are equal all the same, of each size."""

@@ -31,9 +31,9 @@ def forward_start(
     some work can, but the step cannot end earlier.
     """
     turn = stage + unit
-    if pipe.kind is Order.ONE_F_ONE_B:
+    if pipe.order is Order.ONE_F_ONE_B:
         return stage * pipe.forward + unit * (pipe.forward + pipe.backward)
-    if pipe.kind is Order.GPIPE:
+    if pipe.order is Order.GPIPE:
         return turn * pipe.forward
     # once the first micro-batch has come through, backwards go between
     between = arithmetic.maximum(0, turn - (pipe.virtual_stages - 1))
@@ -51,19 +51,19 @@ def backward_start(
     """When a stage starts backward number `unit`, in the same timetable."""
     stages_after = pipe.stages - 1 - stage
     turn = stages_after + unit
-    if pipe.kind is Order.ONE_F_ONE_B:
+    if pipe.order is Order.ONE_F_ONE_B:
         forwards = pipe.stages + unit
-    elif pipe.kind is Order.GPIPE:
-        forwards = pipe.stages - 1 + pipe.units
+    elif pipe.order is Order.GPIPE:
+        forwards = pipe.stages - 1 + pipe.forwards
     else:
         # no forward goes between any more, once they are all done
-        forwards = minimum(arithmetic, turn + pipe.virtual_stages, pipe.stages - 1 + pipe.units)
+        forwards = minimum(arithmetic, turn + pipe.virtual_stages, pipe.stages - 1 + pipe.forwards)
     return forwards * pipe.forward + turn * pipe.backward
 
 
 def ideal(pipe: Pipeline) -> Number:
     """Time of a stage's work: m (f + b) with the times of a whole stage."""
-    return pipe.units * (pipe.forward + pipe.backward)
+    return pipe.forwards * (pipe.forward + pipe.backward)
 
 
 def bubble(pipe: Pipeline, arithmetic: Arithmetic = EXACT) -> Number:
@@ -89,9 +89,9 @@ def bubble_repeated(pipe: Pipeline, arithmetic: Arithmetic = EXACT) -> Number:
     where a second part takes no longer than a forward, and these are more than 0 (arXiv 2401.10241,
     section 2.3).
     """
-    if pipe.kind not in STRETCH:
+    if pipe.order not in STRETCH:
         return bubble(pipe)
-    after, ahead, f, (b, w) = pipe.stages - 1, STRETCH[pipe.kind], pipe.forward, pipe.backward_times
+    after, ahead, f, (b, w) = pipe.stages - 1, STRETCH[pipe.order], pipe.forward, pipe.backward_times
     return arithmetic.maximum(0, after * (b - (ahead - 1) * f), after * (f + b - ahead * w))
 
 
@@ -99,7 +99,7 @@ def _folded_bubble(pipe: Pipeline) -> Number:
     """Of two stages of a V."""
     f, (b, w) = pipe.forward, pipe.backward_times
     if all(isinstance(time, int | Fraction) for time in (f, b, w)) and not f == b >= w:
-        raise ValueError(f"times {f}, {b}, {w}: no closed form of {pipe.kind.value}; see timeline")
+        raise ValueError(f"times {f}, {b}, {w}: no closed form of {pipe.order.value}; see timeline")
     return f + 2 * pipe.backward - 3 * w
 
 
@@ -110,18 +110,18 @@ def makespan(pipe: Pipeline, arithmetic: Arithmetic = EXACT) -> Number:
 
 def bubble_of_ideal(pipe: Pipeline) -> Number:
     """Idle time for each time of work: (p - 1)/(v m) (arXiv 2104.04473, section 2.2.2)."""
-    return _ratio(_in_units(pipe, bubble), pipe.units)
+    return _ratio(_in_units(pipe, bubble), pipe.forwards)
 
 
 def bubble_of_makespan(pipe: Pipeline) -> Number:
     """Idle part of the whole: (p - 1)/(v m + p - 1) (GPipe, arXiv 1811.06965, section 2.3)."""
     idle = _in_units(pipe, bubble)
-    return _ratio(idle, pipe.units + idle)
+    return _ratio(idle, pipe.forwards + idle)
 
 
 def repeated_of_ideal(pipe: Pipeline) -> Number:
     """`bubble_repeated` for each time of work."""
-    return _ratio(_in_units(pipe, bubble_repeated), pipe.units)
+    return _ratio(_in_units(pipe, bubble_repeated), pipe.forwards)
 
 
 def _in_units(pipe: Pipeline, idle: Callable[[Pipeline], Number]) -> Number:
@@ -142,7 +142,7 @@ def in_flight(pipe: Pipeline, stage: Number, arithmetic: Arithmetic = EXACT) -> 
     layers' worth, or m v if that is less (arXiv 2205.05198, section 4.2.3). With backward in two parts,
     until the end of the first: ZB-H1 p - k, ZB-H2 2(p - k) - 1, DualPipeV 2p + 1 on every stage.
     """
-    return minimum(arithmetic, pipe.units, warm_up(pipe, stage) + 1)
+    return minimum(arithmetic, pipe.forwards, warm_up(pipe, stage) + 1)
 
 
 def waiting_beside(pipe: Pipeline, stage: Number) -> Number:
@@ -150,7 +150,7 @@ def waiting_beside(pipe: Pipeline, stage: Number) -> Number:
 
     None with DualPipeV: they wait when fewer are in flight.
     """
-    return delay(pipe, stage) if pipe.kind in STRETCH else 0
+    return delay(pipe, stage) if pipe.order in STRETCH else 0
 
 
 def fullest(pipe: Pipeline, stage: int, sizes: Sequence[int]) -> int:
@@ -161,7 +161,7 @@ def fullest(pipe: Pipeline, stage: int, sizes: Sequence[int]) -> int:
     each other, so those where backwards do are enough; and it repeats from group to group.
     """
     full = in_flight(pipe, stage)
-    last = min(full + pipe.virtual_stages, pipe.units)
+    last = min(full + pipe.virtual_stages, pipe.forwards)
     kept, given_back = ([0, *accumulate(of)] for of in (sizes, sizes[::-1]))
     return max(
         _of_units(pipe, forwards, kept) - _of_units(pipe, forwards - full, given_back)

@@ -48,7 +48,7 @@ class Half(Enum):
 class Work(NamedTuple):
     """What a stage does at a time: one micro-batch through one chunk, forward or backward."""
 
-    phase: Half
+    half: Half
     micro_batch: int
     chunk: int
 
@@ -61,7 +61,7 @@ class Pipeline:
     of its own. `layers`: of each virtual stage, if they are not spread evenly.
     """
 
-    kind: Order
+    order: Order
     stages: Number
     micro_batches: Number
     chunks: Number = 1
@@ -73,12 +73,12 @@ class Pipeline:
     @property
     def in_two_parts(self) -> bool:
         """Whether backward is two works."""
-        return self.kind in STRETCH or self.is_folded
+        return self.order in STRETCH or self.is_folded
 
     @property
     def is_folded(self) -> bool:
         """Whether micro-batches go back over the stages through their second chunks: a V."""
-        return self.kind is Order.DUALPIPE_V
+        return self.order is Order.DUALPIPE_V
 
     @property
     def halves(self) -> tuple[Half, ...]:
@@ -91,20 +91,20 @@ class Pipeline:
         return self.backward - self.of_weights, self.of_weights
 
     @property
-    def times(self) -> dict[Half, Number]:
+    def durations(self) -> dict[Half, Number]:
         """Of each work."""
         backward = self.backward_times if self.in_two_parts else (self.backward,)
         return dict(zip(self.halves, (self.forward, *backward), strict=True))
 
     @property
-    def units(self) -> Number:
+    def forwards(self) -> Number:
         """Forwards of each stage, and as many backwards."""
         return self.micro_batches * self.chunks
 
     @property
     def works(self) -> Number:
         """Of each stage in a step."""
-        return len(self.halves) * self.units
+        return len(self.halves) * self.forwards
 
     @property
     def virtual_stages(self) -> Number:
@@ -142,18 +142,18 @@ def warm_up(pipe: Pipeline, stage: Number) -> Number:
     """Units a stage holds, at most, when it starts one more forward."""
     stages_after = pipe.stages - 1 - stage
     return {
-        Order.GPIPE: pipe.units,
+        Order.GPIPE: pipe.forwards,
         Order.ONE_F_ONE_B: stages_after,
         Order.INTERLEAVED: 2 * stages_after + (pipe.chunks - 1) * pipe.stages,
         Order.ZB_H1: stages_after,
         Order.ZB_H2: 2 * stages_after,
         Order.DUALPIPE_V: pipe.virtual_stages,
-    }[pipe.kind]
+    }[pipe.order]
 
 
 def runs_forward(pipe: Pipeline, stage: Number, forwards: Number, backwards: Number) -> tuple[Any, Any]:
     """When a stage that has done so many runs a forward next (both must hold), not a backward."""
-    return forwards < pipe.units, forwards - backwards <= warm_up(pipe, stage)
+    return forwards < pipe.forwards, forwards - backwards <= warm_up(pipe, stage)
 
 
 def delay(pipe: Pipeline, stage: Number) -> Number:
@@ -162,7 +162,7 @@ def delay(pipe: Pipeline, stage: Number) -> Number:
     As many more on later stages as their warm-ups are shorter: all hold as many micro-batches.
     (arXiv 2401.10241, section 2.3) DualPipeV's wait only where no forward is left.
     """
-    return STRETCH.get(pipe.kind, 1) * stage
+    return STRETCH.get(pipe.order, 1) * stage
 
 
 def weights_done(
@@ -175,7 +175,7 @@ def weights_done(
     delayed = backwards - delay(pipe, stage)
     if not pipe.is_folded:
         return arithmetic.maximum(0, delayed)
-    at_once = minimum(arithmetic, backwards, pipe.units - pipe.stages)
+    at_once = minimum(arithmetic, backwards, pipe.forwards - pipe.stages)
     return arithmetic.maximum(at_once, delayed)
 
 
@@ -206,7 +206,7 @@ def _by_rule(pipe: Pipeline, stage: int) -> Iterator[Work]:
     forwards = _in_turn(pipe, Half.FORWARD, forward_unit)
     backwards = _in_turn(pipe, Half.BACKWARD, backward_unit)
     f = b = 0
-    while b < pipe.units:
+    while b < pipe.forwards:
         if all(runs_forward(pipe, stage, f, b)):
             yield forwards[f]
             f += 1
@@ -230,10 +230,10 @@ def _with_second_parts(pipe: Pipeline, stage: int, works: Iterable[Work]) -> Ite
     b = w = 0
     for work in works:
         yield work
-        if work.phase is Half.BACKWARD:
+        if work.half is Half.BACKWARD:
             b += 1
-            waiting.append(work._replace(phase=Half.WEIGHTS))
-            done = int(pipe.units if b == pipe.units else weights_done(pipe, stage, b))
+            waiting.append(work._replace(half=Half.WEIGHTS))
+            done = int(pipe.forwards if b == pipe.forwards else weights_done(pipe, stage, b))
             yield from waiting[w:done]
             w = done
 
@@ -245,10 +245,10 @@ def is_one_work(pipe: Pipeline, stage: int, before: Work, work: Work) -> bool:
     """
     if not pipe.is_folded or (work.chunk and work.micro_batch < rounds_without(pipe.stages, stage)):
         return False
-    if work.phase is Half.WEIGHTS:
-        return before == work._replace(phase=Half.BACKWARD)
+    if work.half is Half.WEIGHTS:
+        return before == work._replace(half=Half.BACKWARD)
     is_first = work.chunk and not work.micro_batch
-    return work.phase is Half.BACKWARD and before.phase is Half.FORWARD and not is_first
+    return work.half is Half.BACKWARD and before.half is Half.FORWARD and not is_first
 
 
 def _in_turn(pipe: Pipeline, phase: Half, number: Callable[..., Number]) -> list[Work]:
@@ -265,20 +265,20 @@ def require_schedule(pipe: Pipeline) -> None:
     p, m, v = pipe.stages, pipe.micro_batches, pipe.chunks
     if min(p, m, v) < 1:
         raise ValueError(f"{p} stages, {m} micro-batches, {v} chunks: each must be at least 1")
-    if min(times := [*pipe.times.values()]) <= 0:
+    if min(times := [*pipe.durations.values()]) <= 0:
         raise ValueError(f"times {', '.join(map(str, times))}: each must be more than 0")
     if pipe.is_folded and v != 2:
-        raise ValueError(f"{pipe.kind.value} has two chunks per stage, not {v}")
-    if not pipe.is_folded and pipe.kind is not Order.INTERLEAVED and v > 1:
-        raise ValueError(f"{pipe.kind.value} has one chunk per stage, not {v}")
-    if pipe.kind is Order.INTERLEAVED and m % p:
+        raise ValueError(f"{pipe.order.value} has two chunks per stage, not {v}")
+    if not pipe.is_folded and pipe.order is not Order.INTERLEAVED and v > 1:
+        raise ValueError(f"{pipe.order.value} has one chunk per stage, not {v}")
+    if pipe.order is Order.INTERLEAVED and m % p:
         raise ValueError(f"{m} micro-batches do not make whole groups of {p}, one per stage")
     if m < (least := least_micro_batches(pipe)):
-        raise ValueError(f"{m} micro-batches: {pipe.kind.value} on {p} stages needs {least}")
+        raise ValueError(f"{m} micro-batches: {pipe.order.value} on {p} stages needs {least}")
 
 
 def least_micro_batches(pipe: Pipeline) -> Number:
     """The fewest of which a step is made: in two parts, as many as a stage may hold; a V one less."""
     if pipe.is_folded:
         return 2 * pipe.stages
-    return STRETCH[pipe.kind] * (pipe.stages - 1) + 1 if pipe.in_two_parts else 1
+    return STRETCH[pipe.order] * (pipe.stages - 1) + 1 if pipe.in_two_parts else 1

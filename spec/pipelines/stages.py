@@ -28,20 +28,20 @@ BY_USE = Contraction(("use",), ("use",), ())  # a weight's gradient, from the pi
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of the model, and where it runs. `number`: of the layer, from 0, or NO_LAYER."""
+    """A part of the model, and where it runs. `layer`: of the layer, from 0, or NO_LAYER."""
 
     part: Part
-    number: Number
+    layer: Number
     stage: Number
     chunk: Number
 
-    def owns(self, weight: Value) -> tuple[str, Number]:
+    def identity_of(self, weight: Value) -> tuple[str, Number]:
         """What tells a weight from those of other pieces: only words have two uses."""
-        return (weight.name, self.number)
+        return (weight.name, self.layer)
 
     def __str__(self) -> str:
         name = self.part.name
-        return f"{name} {self.number}" if is_layer(name) else name
+        return f"{name} {self.layer}" if is_layer(name) else name
 
 
 # ------------------------------------------------------------------------------------ the rules
@@ -156,7 +156,7 @@ def to_sum(placed: Iterable[Piece]) -> dict[tuple[str, Number], tuple[int, ...]]
     stages: dict[tuple[str, Number], set[int]] = {}
     for piece in placed:
         for weight in piece.part.weights:
-            stages.setdefault(piece.owns(weight), set()).add(piece.stage)
+            stages.setdefault(piece.identity_of(weight), set()).add(piece.stage)
     return {w: tuple(sorted(at)) for w, at in stages.items() if gradient_lie(at) == PARTIAL}
 
 
@@ -167,7 +167,7 @@ def check_stages(
 ) -> None:
     """Raise LayoutError if a piece has not what it reads, or a gradient is only one of its terms."""
     placed, sent, summed = tuple(placed), tuple(sent), tuple(summed)
-    layers = [piece.number for piece in placed if is_layer(piece.part.name)]
+    layers = [piece.layer for piece in placed if is_layer(piece.part.name)]
     if layers != [*range(len(layers))]:
         raise LayoutError(f"layers are in the order {layers}; expected each once, from 0 on")
     for before, after in pairwise(placed):

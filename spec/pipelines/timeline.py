@@ -22,9 +22,9 @@ from spec.pipelines.pipeline import (
 def waits_for(work: Work, stage: int, pipe: Pipeline) -> tuple[int, Work] | None:
     """The work, and its stage, that must have ended before this one starts."""
     virtual, last = virtual_stage(pipe, stage, work.chunk), pipe.virtual_stages - 1
-    if work.phase is Half.WEIGHTS:
-        return stage, work._replace(phase=Half.BACKWARD)
-    if work.phase is Half.FORWARD:
+    if work.half is Half.WEIGHTS:
+        return stage, work._replace(half=Half.BACKWARD)
+    if work.half is Half.FORWARD:
         before, phase = virtual - 1, Half.FORWARD
     elif virtual == last:  # the loss
         before, phase = virtual, Half.FORWARD
@@ -41,18 +41,18 @@ class Timeline:
     """When each stage starts each work, and the times of the works of a unit."""
 
     starts: tuple[dict[Work, Fraction], ...]
-    times: dict[Half, Fraction]
+    durations: dict[Half, Fraction]
 
     @property
     def makespan(self) -> Fraction:
         """From the first start to the last end: the first stage starts at 0."""
         return max(
-            start + self.times[work.phase] for stage in self.starts for work, start in stage.items()
+            start + self.durations[work.half] for stage in self.starts for work, start in stage.items()
         )
 
     def bubble(self, stage: int) -> Fraction:
         """Time in which a stage does nothing."""
-        return self.makespan - sum(self.times[work.phase] for work in self.starts[stage])
+        return self.makespan - sum(self.durations[work.half] for work in self.starts[stage])
 
     def idle(self, stage: int) -> Fraction:
         """That, from a stage's own first start to its own last end.
@@ -61,7 +61,7 @@ class Timeline:
         """
         works = self.starts[stage].items()
         first = min(start for _, start in works)
-        last = max(start + self.times[work.phase] for work, start in works)
+        last = max(start + self.durations[work.half] for work, start in works)
         return last - first - self.makespan + self.bubble(stage)
 
     def in_flight(self, stage: int) -> int:
@@ -69,7 +69,7 @@ class Timeline:
         # one thing at a time: the order alone says it, and a backward gives back what it ends
         started = sorted(self.starts[stage], key=self.starts[stage].__getitem__)
         given = {Half.FORWARD: 1, Half.BACKWARD: -1, Half.WEIGHTS: 0}
-        return max(accumulate(given[work.phase] for work in started))
+        return max(accumulate(given[work.half] for work in started))
 
 
 def timed(orders: Sequence[Sequence[Work]], pipe: Pipeline) -> Timeline:
@@ -78,7 +78,7 @@ def timed(orders: Sequence[Sequence[Work]], pipe: Pipeline) -> Timeline:
     Works that are one start when all has come that they need from other stages, and pass on what they
     make when all have ended. Raises ValueError on a deadlock: every stage that has work left waits.
     """
-    takes = {half: Fraction(time) for half, time in pipe.times.items()}
+    takes = {half: Fraction(time) for half, time in pipe.durations.items()}
     starts: tuple[dict[Work, Fraction], ...] = tuple({} for _ in orders)
     ended: tuple[dict[Work, Fraction], ...] = tuple({} for _ in orders)
     free = [Fraction(0)] * len(orders)
@@ -91,12 +91,12 @@ def timed(orders: Sequence[Sequence[Work]], pipe: Pipeline) -> Timeline:
             found = [need for work in works if (need := waits_for(work, k, pipe)) and need not in own]
             late = [work for stage, work in found if work not in ended[stage]]
             if late:
-                waiting.append(f"stage {k} waits for {late[0].phase.value} of {late[0].micro_batch}")
+                waiting.append(f"stage {k} waits for {late[0].half.value} of {late[0].micro_batch}")
                 continue
             now = max([free[k], *(ended[stage][work] for stage, work in found)])
             for work in left[k].pop():
                 starts[k][work] = now
-                now += takes[work.phase]
+                now += takes[work.half]
             free[k] = now
             ended[k].update(dict.fromkeys(works, now))
         if len(waiting) == len(stages):

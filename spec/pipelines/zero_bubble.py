@@ -15,7 +15,7 @@ from spec.pipelines.pipeline import STRETCH, Pipeline, delay, warm_up
 def behind(pipe: Pipeline, arithmetic: Arithmetic = EXACT) -> Number:
     """By how much later than the stage after a stage starts its first backward."""
     b, _ = pipe.backward_times
-    return arithmetic.maximum(b, (STRETCH[pipe.kind] - 1) * pipe.forward)
+    return arithmetic.maximum(b, (STRETCH[pipe.order] - 1) * pipe.forward)
 
 
 def first_backward(pipe: Pipeline, stage: Number, arithmetic: Arithmetic = EXACT) -> Number:
@@ -43,7 +43,7 @@ def between_backwards(pipe: Pipeline, arithmetic: Arithmetic = EXACT) -> Number:
     """Time after each of the last backwards: of second parts, or until the next cotangent is there."""
     b, w = pipe.backward_times
     longer = behind(pipe, arithmetic) - b
-    return arithmetic.maximum(w, pipe.forward - longer / STRETCH[pipe.kind])
+    return arithmetic.maximum(w, pipe.forward - longer / STRETCH[pipe.order])
 
 
 def first_part_start(

@@ -28,7 +28,7 @@ from spec.plans.placement import Placement, place_states
 from spec.plans.strategies import STRATEGIES
 
 PIPELINE = "pp"
-REPLICATED = dict(zip(State, (R, R, R, S), strict=True))  # the batch cut, everything else replicated
+DATA_PARALLEL = dict(zip(State, (R, R, R, S), strict=True))  # the batch cut, everything else replicated
 # strategies that shard states, over every axis along which gradients are summed: `zero1+all`
 OVER_ALL = {
     f"{name}+all": name for name, placed in STRATEGIES.items() if placed.rest(State.OPTIMIZER).sharded
@@ -77,14 +77,14 @@ class Factor:
     over_all: bool = False
 
     @property
-    def places(self) -> tuple[bool, ...]:
+    def places_states(self) -> tuple[bool, ...]:
         """Whether it places states (or else cuts the model); a pipeline does both along its axis."""
         return (True, False) if self.name == PIPELINE else (self.states is not None,)
 
     @property
     def holds(self) -> bool | None:
         """Whether it holds the parameters it gathers; None if it gathers none."""
-        if self.states is None or not self.states.gathered(State.PARAMETERS):
+        if self.states is None or not self.states.gathered_axes(State.PARAMETERS):
             return None
         return self.states.hold
 
@@ -106,7 +106,7 @@ class Product:
         taken: set[tuple[str, bool]] = set()
         for number, factor in enumerate(self.factors):
             for axis in factor.axes:
-                new = {(axis, places) for places in factor.places}
+                new = {(axis, places) for places in factor.places_states}
                 if new & taken:
                     raise OverlapError(axis, number)
                 taken |= new
@@ -157,7 +157,7 @@ class Product:
         """Along an axis on which no factor places the states: replicated, if none is over all axes."""
         alike = next((f.states for f in self.factors if f.over_all), None)
         if alike is None or axis == self.pipe:
-            return _along(axis, REPLICATED)
+            return _along(axis, DATA_PARALLEL)
         return _along(axis, {state: dict(found)[alike.axes[-1]] for state, found in alike.modes})
 
 
@@ -177,7 +177,7 @@ def with_copies(
     for factor in product.factors:
         found.append(factor)
         (axis, size) = (factor.cuts, sizes[factor.axes[0]]) if factor.cuts else (None, 1)
-        if axis is None or KV_HEADS not in axis.weights:
+        if axis is None or KV_HEADS not in axis.weight_indices:
             continue
         if size > heads and size % heads == 0 and group % (size // heads) == 0:
             copies = copies_within(axis)

@@ -46,5 +46,5 @@ def copies_within(axis: Axis) -> Axis:
     The heads that share them are cut, and all else that tensor parallelism cuts. So a key's weight is
     replicated along these devices, and what they find of its gradient is summed over them.
     """
-    weights = tuple(HEADS_OF_A_GROUP if index == KV_HEADS else index for index in axis.weights)
-    return replace(axis, name=f"{axis.name} copies", weights=weights, within=axis.name)
+    weights = tuple(HEADS_OF_A_GROUP if index == KV_HEADS else index for index in axis.weight_indices)
+    return replace(axis, name=f"{axis.name} copies", weight_indices=weights, copies_of=axis.name)

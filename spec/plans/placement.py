@@ -20,22 +20,32 @@ class Placement:
 
     `hold`: gathered parameters stay from forward to backward (FSDP's reshard_after_forward=False).
     `each`: gradients are summed along all axes in every micro-step (DDP without no_sync).
-    `first`: along these axes they are summed in every micro-step, before they are along others.
-    `again`: along these, if states are not cut along them, they stay terms, which each use by the
-    optimizer sums; it has so many `uses` of a gradient.
+    `summed_first`: along these axes they are summed in every micro-step, before they are along others.
+    `summed_again`: along these, if states are not cut along them, they stay terms, which each use by
+    the optimizer sums; it has so many `uses` of a gradient.
     """
 
     axes: tuple[str, ...]
     modes: tuple[tuple[State, AxisModes], ...]
     hold: bool
     each: bool = False
-    first: Axes = ()
-    again: Axes = ()
+    summed_first: Axes = ()
+    summed_again: Axes = ()
     uses: int = 1
 
     @cached_property
     def _hash(self) -> int:
-        return hash((self.axes, self.modes, self.hold, self.each, self.first, self.again, self.uses))
+        return hash(
+            (
+                self.axes,
+                self.modes,
+                self.hold,
+                self.each,
+                self.summed_first,
+                self.summed_again,
+                self.uses,
+            )
+        )
 
     def __hash__(self) -> int:  # placements are looked up often
         return self._hash
@@ -53,7 +63,7 @@ class Placement:
             host=O in modes.values(),
         )
 
-    def gathered(self, state: State) -> tuple[str, ...]:
+    def gathered_axes(self, state: State) -> tuple[str, ...]:
         """The axes along which the slices of `state` are gathered before a use."""
         return tuple(a for a in self.axes if self.mode(state, a) is GATHERED)
 

@@ -254,7 +254,7 @@ def test_of_the_first_devices_statistics_it_is_said_on_which_devices_they_are_mi
 def test_what_is_taken_away_is_written_with_a_minus():
     dp = derive(STRATEGIES["dp"])
     own, phase = Buffer.FRESH, Phase.REDUCE
-    keep = Op(Kind.KEEP, phase, Buffer.GRADIENTS, own, span=Span.WHOLE)
+    keep = Op(Kind.KEEP, phase, Buffer.GRADIENTS, own, span=Span.ALL_UNITS)
     less = Op(Kind.SCALE, phase, own, by=Monomial(Fraction(-1)))
     take = Op(Kind.ACCUMULATE, phase, own, Buffer.GRADIENTS)
     reduction, *others = dp.finish

@@ -11,13 +11,31 @@ from psem_model.check.words import Words
 from spec.checking.forms import Forms
 from spec.checking.symbols import EACH, EVERY, LAST, OWN, Multiplier, SquareNorm, Symbol, frozen
 from spec.derivation.derive import derive
-from spec.devices.operators import ALL, KEEP, OTHER, OWNER, SLICE, SUM, SUM_SLICE, Operator
+from spec.devices.operators import (
+    GROUP,
+    IDENTITY,
+    OTHER,
+    OWNER,
+    SLICE,
+    SUM_ALL,
+    SUM_SLICE,
+    Operator,
+)
 from spec.models.states import MIXED_ADAM
 from spec.numbers.any_size import any_size
 from spec.plans.strategies import STRATEGIES
 
 STEP = 1
-OPERATORS = [KEEP, SUM, OWNER, SLICE, SUM_SLICE, Operator(ALL, 1), Operator(1, 1), Operator(0, 1)]
+OPERATORS = [
+    IDENTITY,
+    SUM_ALL,
+    OWNER,
+    SLICE,
+    SUM_SLICE,
+    Operator(GROUP, 1),
+    Operator(1, 1),
+    Operator(0, 1),
+]
 WORDS = st.tuples(st.sampled_from(OPERATORS), st.sampled_from(OPERATORS))
 ZERO1, N = derive(STRATEGIES["zero1"]), any_size("n")
 
@@ -28,7 +46,7 @@ def words(axes=("batch",), cut=("batch",), roots=(), micro_steps=2, updated=Fals
 
 
 def of(kind="gradient", *word, step=STEP, **more):
-    return Symbol(kind, step, **more), word or (KEEP,)
+    return Symbol(kind, step, **more), word or (IDENTITY,)
 
 
 def number(*word):
@@ -37,14 +55,14 @@ def number(*word):
 
 
 def norm(*word, varies, place=0):
-    whole = frozen({of("gradient", SUM): 1})
+    whole = frozen({of("gradient", SUM_ALL): 1})
     return of("norm", *word, made_of=SquareNorm(whole, (varies,), (place,)))
 
 
 KINDS = st.sampled_from(["weight", "moment", "gradient", "tied", "tokens"])
-FACTORS = st.sampled_from([(), (number(SUM, SUM),), (number(KEEP, SUM),)])
+FACTORS = st.sampled_from([(), (number(SUM_ALL, SUM_ALL),), (number(IDENTITY, SUM_ALL),)])
 SYMBOLS = st.builds(
-    Symbol, KINDS, st.integers(0, STEP), st.integers(0, 1), made_of=st.none(), factors=FACTORS
+    Symbol, KINDS, st.integers(0, STEP), st.integers(0, 1), made_of=st.none(), multipliers=FACTORS
 )
 TIMES = st.sampled_from([-2, -1, 0, 1, 2, Fraction(1, 2), N, N - 1])
 FORMS = st.dictionaries(st.tuples(SYMBOLS, WORDS), TIMES, max_size=3)
@@ -72,9 +90,9 @@ A, TIED = "the device's own gradients of micro-step 1", "the tied gradients of m
 SAID = [
     ({}, "zero"),
     ({of(): 0}, "zero"),
-    ({of(): 0, of("tied", SUM): 1}, f"{TIED} batch"),
-    ({of(): 1, of("tied", SUM): -1}, f"{A} - {TIED} batch"),
-    ({of(): 2, of("tied", SUM): 2}, f"2 x ({A} + {TIED} batch)"),
+    ({of(): 0, of("tied", SUM_ALL): 1}, f"{TIED} batch"),
+    ({of(): 1, of("tied", SUM_ALL): -1}, f"{A} - {TIED} batch"),
+    ({of(): 2, of("tied", SUM_ALL): 2}, f"2 x ({A} + {TIED} batch)"),
     ({of(): N - 1}, f"(n - 1) x {A}"),
     ({of(which=EVERY): 1}, "the device's own gradients of all micro-steps"),
     ({of(which=EACH): 1}, "the device's own gradients of one micro-step"),
@@ -84,25 +102,25 @@ SAID = [
     ({of("weight", step=STEP + 1): 1}, "the updated weights"),
     ({of("weight"): 1}, "the current weights"),
     (
-        {of("gradient", SUM, factors=(number(SUM),)): 1},
+        {of("gradient", SUM_ALL, multipliers=(number(SUM_ALL),)): 1},
         "(the gradients of micro-step 1 summed over batch) / "
         "(the tokens of micro-step 1 summed over batch)",
     ),
     (
-        {of("gradient", SUM, factors=(number(KEEP),)): 1},
+        {of("gradient", SUM_ALL, multipliers=(number(IDENTITY),)): 1},
         "(the gradients of micro-step 1 / the device's own tokens of micro-step 1) summed over batch",
     ),
     (
-        {norm(KEEP, varies=True): 1},
+        {norm(IDENTITY, varies=True): 1},
         "the square norm of (the gradients of micro-step 1 summed over batch)",
     ),
     (
-        {norm(KEEP, varies=False): 1},
+        {norm(IDENTITY, varies=False): 1},
         "the square norm of a device's own slice of (the gradients of micro-step 1 summed over batch) "
         "along batch",
     ),
     (
-        {norm(KEEP, varies=False, place=1): 1},
+        {norm(IDENTITY, varies=False, place=1): 1},
         "the square norm of the slice of (the gradients of micro-step 1 summed over batch) along batch "
         "that the device before owns",
     ),
@@ -119,7 +137,7 @@ def test_of_one_micro_step_it_is_not_said_which():
 
 
 def test_what_is_summed_along_one_axis_of_two_is_in_brackets():
-    form = {of("gradient", SUM, KEEP, factors=(number(KEEP, KEEP),)): 1}
+    form = {of("gradient", SUM_ALL, IDENTITY, multipliers=(number(IDENTITY, IDENTITY),)): 1}
     said = words(("batch", "tensor")).describe(form)
     assert said.startswith("(") and said.endswith(") summed over batch")
 
@@ -154,7 +172,7 @@ ONE_AXIS = st.dictionaries(
 def test_what_a_device_has_is_what_it_would_have_if_all_had_it(form, size):
     on = forms(size)
     in_words = Words(on.axes, on.cut, on.roots, on.micro_steps, STEP)
-    for position in on.positions():
+    for position in on.device_kinds():
         alone = in_words.on(form, position)
         assert on.at(alone, position) == on.at(form, position)
         assert all(alone.values())

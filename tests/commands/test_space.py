@@ -9,7 +9,7 @@ import pytest
 
 from proofs.registry import ROOT
 from spec.choosing.space import (
-    ACTIVATIONS,
+    ACTIVATION_MODES,
     REGIMES,
     frontier,
 )
@@ -35,7 +35,7 @@ def test_the_command_shows_every_class_and_every_reason_as_numbers(psem):
     code, out, _ = psem("space", "--json", "--all", "--reasons", "--devices", 4)
     found = json.loads(out)
     assert code == 0
-    assert sum(len(c["placements"]) for c in found["classes"]) * len(ACTIVATIONS) == 210
+    assert sum(len(c["placements"]) for c in found["classes"]) * len(ACTIVATION_MODES) == 210
     assert sum(why["placements"] for why in found["reasons"]) == 415
     assert found["counts"] == {"placements": 625, "realisable": 210, "classes": len(found["classes"])}
     on = {c["name"] for c in found["classes"] if c["on_the_frontier"]}

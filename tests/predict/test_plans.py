@@ -47,7 +47,7 @@ def test_a_stage_is_fullest_when_its_order_of_work_says(pipe, data):
     sizes = [data.draw(st.integers(0, 99)) for _ in range(pipe.chunks)]
     stage = data.draw(st.integers(0, pipe.stages - 1))
     work = order(pipe, stage)
-    held = accumulate((1 if w.phase is Half.FORWARD else -1) * sizes[w.chunk] for w in work)
+    held = accumulate((1 if w.half is Half.FORWARD else -1) * sizes[w.chunk] for w in work)
     assert fullest(pipe, stage, sizes) == max(held)
 
 
@@ -59,7 +59,7 @@ def test_stages_have_and_send_what_their_listed_pieces_do(plan):
     for piece in placed:
         for weight in piece.part.weights:
             size = plan.costs[piece.part.name].parameters[weight.name]
-            weights.setdefault(piece.stage, {})[piece.owns(weight)] = size
+            weights.setdefault(piece.stage, {})[piece.identity_of(weight)] = size
     crossings = sends(placed)
     for stage in map(plan.stage, range(pipe.stages)):
         assert stage.parameters == sum(weights[stage.number].values())

@@ -83,7 +83,7 @@ MUTANTS = [
         "units take no room",
         "memory.py",
         "[op] if op.span is not Span.NONE else []",
-        "[op] if op.span is Span.WHOLE else []",
+        "[op] if op.span is Span.ALL_UNITS else []",
         "M9",
     ),
     (
@@ -96,14 +96,14 @@ MUTANTS = [
     (
         "a unit stays until all have had their turns",
         "memory.py",
-        "waiting += [result for result in go if result.span is Span.WHOLE]",
+        "waiting += [result for result in go if result.span is Span.ALL_UNITS]",
         "waiting += go",
         "M9",
     ),
     (
         "held parameters take a unit only",
         "derive.py",
-        "Span.WHOLE if placement.hold else Span.UNIT",
+        "Span.ALL_UNITS if placement.hold else Span.UNIT",
         "Span.UNIT if placement.hold else Span.UNIT",
         "M9",
     ),

@@ -31,8 +31,8 @@ MUTANTS = [
     (
         "a sum of equal values forgets n",
         "operators.py",
-        "n if both == (ALL, ALL) else",
-        "1 if both == (ALL, ALL) else",
+        "n if both == (GROUP, GROUP) else",
+        "1 if both == (GROUP, GROUP) else",
         "T1 T3",
     ),
     (
@@ -298,7 +298,7 @@ MUTANTS = [
         "a reduce-scatter leaves the whole sum",
         "hierarchy.py",
         "REDUCE_SCATTER.name: SUM_SLICE",
-        "REDUCE_SCATTER.name: SUM",
+        "REDUCE_SCATTER.name: SUM_ALL",
         "C6",
     ),
     *((*seen, "T3") for seen in SEEN_BY_T3),

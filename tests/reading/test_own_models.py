@@ -45,8 +45,8 @@ def test_an_example_has_the_parameters_that_it_says(model):
     assert sum(parameters(found).values()) == 48 * 64 + 8 * (2 * 64 * 256) + 64 * 8
     assert isinstance(found, Custom)
     assert found.layers == 8
-    assert found.has("n")
-    assert not found.has("s")
+    assert found.has_index("n")
+    assert not found.has_index("s")
     assert found.sizes(5, 1) == {"b": 5, "s": 1, "n": 48, "h": 64, "f": 256, "o": 8}
 
 

@@ -30,7 +30,7 @@ def test_a_packaged_profile_is_at_most_a_screen_of_data(name):
     assert len(packaged()[name].read_text().splitlines()) <= 50
     profile = read(name)
     assert profile.name == name
-    assert all(d.what and d.why and d.source for d in profile.differs)
+    assert all(d.what and d.why and d.cited for d in profile.differs)
 
 
 def test_a_profile_starts_from_the_one_that_it_is_like(file):

@@ -209,7 +209,7 @@ def test_the_tapes_operations_broadcast_pick_and_add_up(jets):
 def test_the_single_device_has_the_weights_of_the_specified_model(model):
     single = single_device(model, Residues())
     outside, layers = (parts(model)[0], parts(model)[-1]), range(model.layers)
-    weights = {i: layer(model, model.kind(i)).weights for i in layers}
+    weights = {i: layer(model, model.layer_kind(i)).weights for i in layers}
     specified = {(i, w.name): w.indices for i in layers for w in weights[i]}
     specified |= {(-1, w.name): w.indices for part in outside for w in part.weights}
     shapes = {key: single.tables.shape(indices) for key, indices in specified.items()}

@@ -23,7 +23,7 @@ FILE = ROOT / "tests" / "regressions" / "right_view_of_the_step_before.toml"
 def test_a_view_that_is_kept_from_the_step_before_is_held_whole():
     schedule, mesh = read(str(FILE)), {"dp": 2}
     *before, gather = schedule.finish
-    schedule = replace(schedule, finish=(*before, replace(gather, span=Span.WHOLE)))
+    schedule = replace(schedule, finish=(*before, replace(gather, span=Span.ALL_UNITS)))
     run = simulate(schedule, mesh, 12, unit=4, policy=MIXED_ADAM, steps=2)
     costs = predict_schedule(schedule, Sizes(12, mesh, MIXED_ADAM, 4), 1)
     assert run.peak == costs.peak

@@ -194,10 +194,20 @@ BROKEN = [
         "            Op(Kind.RESET, Phase.UPDATE, Buffer.GRADIENTS),\n",
         "",
     ),
-    ("a sum of sums forgets n", "operators.py", "n if both == (ALL, ALL)", "1 if both == (ALL, ALL)"),
+    (
+        "a sum of sums forgets n",
+        "operators.py",
+        "n if both == (GROUP, GROUP)",
+        "1 if both == (GROUP, GROUP)",
+    ),
     ("any slice is the owner's", "operators.py", "int(left.of == right.to)", "1"),
     ("a mean over micro-steps is a sum", "forms.py", "(*self.axes, MICRO_STEPS)", "tuple(self.axes)"),
-    ("a slice's norm is the whole norm", "algebra.py", "SUM if to == {ALL} else KEEP", "SUM"),
+    (
+        "a slice's norm is the whole norm",
+        "algebra.py",
+        "SUM_ALL if to == {GROUP} else IDENTITY",
+        "SUM_ALL",
+    ),
     (
         "tied gradients are not needed",
         "forms.py",

@@ -35,7 +35,7 @@ from tests.support.by_hand import (
 D = ("d",)
 SLICES = {state: Rest(D) for state in ("parameters", "optimizer", "gradients")}
 READ = (op(K.FORWARD, B.VIEW, B.ACTIVATIONS), op(K.BACKWARD, B.VIEW, B.FRESH, span=Span.UNIT))
-OWN = op(K.KEEP, B.PARAMETERS, B.VIEW, within=D, span=Span.WHOLE)
+OWN = op(K.KEEP, B.PARAMETERS, B.VIEW, within=D, span=Span.ALL_UNITS)
 LEAVE = op(K.RELEASE, B.VIEW)
 SCATTER = op(K.REDUCE_SCATTER, B.FRESH, axes=D)
 ADD_OWN = op(K.ACCUMULATE, B.FRESH, B.GRADIENTS, within=D)
@@ -69,14 +69,14 @@ def test_a_named_strategy_reads_nothing_that_is_not_known(name, monkeypatch):
 @pytest.mark.parametrize("arithmetic", ["modular", "exact", "float64"])
 def test_a_sum_of_slices_fetches_them_only_where_there_are_zeros_beside_them(arithmetic):
     summed = op(K.ALL_REDUCE, B.VIEW, axes=D)
-    zeros = op(K.ZERO, B.VIEW, span=Span.WHOLE)
+    zeros = op(K.ZERO, B.VIEW, span=Span.ALL_UNITS)
     assert matches(in_slices(zeros, OWN, summed), arithmetic=arithmetic)
     assert not matches(in_slices(OWN, summed), arithmetic=arithmetic)
 
 
 def test_gradients_that_rest_as_slices_are_not_summed_again():
     again = op(K.ALL_REDUCE, B.GRADIENTS, axes=D)
-    gather = op(K.ALL_GATHER, B.PARAMETERS, B.VIEW, axes=D, span=Span.WHOLE)
+    gather = op(K.ALL_GATHER, B.PARAMETERS, B.VIEW, axes=D, span=Span.ALL_UNITS)
     assert matches(in_slices(gather))
     assert not matches(in_slices(gather, finish=(again,)))
     assert not matches(in_slices(gather, finish=(replace(again, within=D),)))  # different elements
@@ -103,7 +103,7 @@ def test_what_a_reduce_scatter_in_place_leaves_outside_its_slice_is_not_added_to
 def test_sums_start_at_zero_but_what_is_released_is_not_zero():
     add = op(K.ACCUMULATE, B.TIED, B.FRESH)
     forget = op(K.RELEASE, B.TIED)
-    zero = op(K.ZERO, B.TIED, span=Span.WHOLE)
+    zero = op(K.ZERO, B.TIED, span=Span.ALL_UNITS)
     micro_step = (FORWARD, BACKWARD, add, ACCUMULATE, DROP)
     assert matches(written(micro_step, (SUM, UPDATE, RESET)))
     assert not matches(written((forget, *micro_step), (SUM, UPDATE, RESET)))
@@ -131,7 +131,7 @@ def test_what_is_made_of_the_unknown_is_not_there_even_when_it_is_taken_off_agai
 def test_moments_of_a_view_whose_weights_are_made_anew_are_not_known(made, within, policy):
     gathered = derive(on_batch("R", "S*", "R", "S"))
     kind, source = made
-    anew = op(kind, source, B.OPTIMIZER_VIEW, within=within, span=Span.WHOLE)
+    anew = op(kind, source, B.OPTIMIZER_VIEW, within=within, span=Span.ALL_UNITS)
     at = next(i for i, each in enumerate(gathered.finish) if each.kind is K.UPDATE)
     schedule = replace(gathered, finish=(*gathered.finish[:at], anew, *gathered.finish[at:]))
     mesh, policy = {"batch": 2}, POLICIES[policy]
@@ -150,8 +150,8 @@ def test_zero_times_what_is_not_known_is_zero():
 
 
 def test_a_view_that_is_not_there_or_is_on_the_host_is_not_known():
-    keep = op(K.KEEP, B.PARAMETERS, B.VIEW, span=Span.WHOLE)
-    away, back = op(K.OFFLOAD, B.VIEW), op(K.FETCH, B.VIEW, span=Span.WHOLE)
+    keep = op(K.KEEP, B.PARAMETERS, B.VIEW, span=Span.ALL_UNITS)
+    away, back = op(K.OFFLOAD, B.VIEW), op(K.FETCH, B.VIEW, span=Span.ALL_UNITS)
     for first, right in (
         ((keep,), True),
         ((keep, LEAVE), False),

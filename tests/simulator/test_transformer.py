@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from psem_model.simulator.distributed import ONE_STAGE
 from psem_model.simulator.functions import Real, Residues
 from spec.checking.programs import check_program
-from spec.costs.model_costs import elements, elements_moved, fullest_moment, kept_bytes, weights
+from spec.costs.model_costs import elements, elements_moved, fullest_moment, kept_bytes, weight_elements
 from spec.devices.layouts import LayoutError
 from spec.language.moves import Axis, Move
 from spec.models.parts import WORD_WEIGHT
@@ -112,8 +112,8 @@ def test_devices_keep_and_hold_what_is_predicted(plan):
         name, times = program.part.name, count(plan, program.part.name)
         kept = kept_bytes(program, plan.indices, plan.mesh)
         assert (stage.room.peak.get(name, 0), stage.room.held.get(name, 0)) == (times * kept, 0)
-        of_kind = [i for i in range(model.layers) if layer_name(model.kind(i)) == name]
-        for weight, has in weights(program, plan.indices, plan.mesh).items():
+        of_kind = [i for i in range(model.layers) if layer_name(model.layer_kind(i)) == name]
+        for weight, has in weight_elements(program, plan.indices, plan.mesh).items():
             owned |= {(i, weight.name): has for i in (of_kind if is_layer(name) else [-1])}
     slices = {key: found for placed in run.placed for key, found in placed.slices.items()}
     assert {key: found.elements for key, found in slices.items()} == owned
@@ -239,7 +239,7 @@ def test_a_stage_holds_at_most_its_units_in_flight(planned):
             if stage is found.stages[at]:
                 own = chunk % pipe.chunks
                 works = [work for work in pipeline.order(pipe, k) if work.chunk == own]
-                signs = [1 if work.phase is Half.FORWARD else -1 for work in works]
+                signs = [1 if work.half is Half.FORWARD else -1 for work in works]
                 most = max(sum(signs[:i]) for i in range(len(signs) + 1))
                 assert stage.room.peak[name] == most * has
                 assert pipe.chunks > 1 or most == units

@@ -15,7 +15,7 @@ from psem_model.space.forms import unless
 from psem_model.space.placements import Space, reason_of
 from spec.checking.verdict import check
 from spec.choosing.space import (
-    ACTIVATIONS,
+    ACTIVATION_MODES,
     REGIMES,
     WIDTHS,
     Cost,
@@ -57,7 +57,7 @@ def points(draw, regime):
     g = draw(st.sampled_from([g, w, 2 * w]))  # ties are where conditions turn
     n = draw(st.sampled_from([2, 3]) | st.integers(2, 2**20))
     m = draw(st.integers(2, 12)) if regime.several else 1
-    k = 0 if regime.kept is Kept.NOTHING else draw(st.sampled_from([k, w, g, Fraction(n, n - 1) * w]))
+    k = 0 if regime.kept is Kept.NO_STATE else draw(st.sampled_from([k, w, g, Fraction(n, n - 1) * w]))
     return Point(Fraction(1), Fraction(1, n), m, (w, g, k))
 
 
@@ -65,7 +65,9 @@ def points(draw, regime):
 def policies(draw, regime):
     """Any byte policy of a regime."""
     w, g, k = draw(widths), draw(widths), draw(widths)
-    return BytePolicy(w, g, 0 if regime.kept is Kept.NOTHING else k, master=regime.kept is Kept.COPY)
+    return BytePolicy(
+        w, g, 0 if regime.kept is Kept.NO_STATE else k, master=regime.kept is Kept.MASTER_COPY
+    )
 
 
 # --------------------------------------------------------------------- dominance
@@ -88,20 +90,20 @@ def test_one_dominates_another_when_nowhere_worse_and_somewhere_better(a, b):
 @pytest.mark.parametrize(
     ("kept", "several", "count"),
     [
-        (Kept.COPY, False, 210),
-        (Kept.COPY, True, 162),
+        (Kept.MASTER_COPY, False, 210),
+        (Kept.MASTER_COPY, True, 162),
         (Kept.MOMENTS, False, 81),
         (Kept.MOMENTS, True, 63),
-        (Kept.NOTHING, False, 135),
-        (Kept.NOTHING, True, 105),
+        (Kept.NO_STATE, False, 135),
+        (Kept.NO_STATE, True, 105),
     ],
 )
 def test_so_many_placements_are_realisable_whatever_activations_do(kept, several, count):
-    regime = next(r for r in REGIMES if (r.kept, r.several) == (kept, several))
+    regime = next(r for r in REGIMES if (r.optimizer, r.several) == (kept, several))
     found = realisable(regime)
     assert len(found) == count
     without = {modes[:3] for modes in found}
-    assert set(found) == {(*modes, a) for modes, a in product(without, ACTIVATIONS)}
+    assert set(found) == {(*modes, a) for modes, a in product(without, ACTIVATION_MODES)}
 
 
 def test_every_placement_is_realisable_or_counted_under_one_reason():

@@ -79,7 +79,7 @@ def operations(draw, axes):
     mean = draw(st.booleans()) if kind in REDUCTIONS else False
     shift = draw(st.sampled_from([0, 0, 0, 1])) if within or kind in SLICING else 0
     fields = {"axes": along, "within": within, "mean": mean, "shift": shift, "by": by}
-    phase, span = draw(st.sampled_from(Phase)), draw(st.sampled_from([Span.UNIT, Span.WHOLE]))
+    phase, span = draw(st.sampled_from(Phase)), draw(st.sampled_from([Span.UNIT, Span.ALL_UNITS]))
     return with_room(span, kind=kind, phase=phase, source=source, into=into, **fields)
 
 

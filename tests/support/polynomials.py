@@ -20,7 +20,7 @@ def with_error(schedule, terms):
     `terms`: how often, a sum of (number, {size: exponent}).
     """
     phase, copy = Phase.REDUCE, Buffer.FRESH
-    ops = [Op(Kind.KEEP, phase, Buffer.GRADIENTS, copy, span=Span.WHOLE)]
+    ops = [Op(Kind.KEEP, phase, Buffer.GRADIENTS, copy, span=Span.ALL_UNITS)]
     last, were = Fraction(1), dict[str, int]()
     for number, sizes in terms:
         change = {name: sizes.get(name, 0) - were.get(name, 0) for name in {*sizes, *were}}

@@ -88,7 +88,7 @@ def replicated(plan, pipe=ONE_STAGE, forgotten=()):
     programs = {program.part.name: program for program in plan.programs}
     for piece in placed:
         for weight in piece.part.weights:
-            name, layer = piece.owns(weight)
+            name, layer = piece.identity_of(weight)
             summed = programs[piece.part.name].summed(weight)
             axes = () if name in forgotten else tuple(axis for axis in summed if axis not in forgotten)
             shared = (name, layer) in copies and "pipe" not in forgotten
@@ -123,13 +123,13 @@ def plans(draw, names=None, least=1, most=3, experts=None, layers=2):
         return prod(mesh[axis.name] for axis in axes if cut(axis))
 
     tensor = devices(lambda axis: axis.name == "tensor")
-    by_heads = devices(lambda axis: "g" in axis.weights or axis.brought)
+    by_heads = devices(lambda axis: "g" in axis.weight_indices or axis.brought)
     cells = {i: devices(lambda axis, i=i: axis.stream == i) for i in "bs"}
     cells["s"] *= devices(lambda axis: not axis.stream) if again == "sliced" else 1
     samples, positions = (draw(st.integers(1, 2)) for _ in range(2))
     has_experts, count, chosen = draw(st.booleans()) if experts is None else experts, 0, 0
     if has_experts:
-        expert = devices(lambda axis: "e" in axis.weights)
+        expert = devices(lambda axis: "e" in axis.weight_indices)
         count = expert * draw(st.integers(1, 2))
         chosen = draw(st.integers(1, min(2, count)))
         samples *= count // gcd(count, samples * positions * chosen)

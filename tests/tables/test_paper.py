@@ -73,7 +73,7 @@ def test_modes_are_those_of_the_placement(strategy):
     placed, row = STRATEGIES[strategy], rows(True)[strategy]
     for state in State:
         cell, _, held = row[state.value[0].upper()].partition(", ")
-        assert (held == "held") is (placed.hold and bool(placed.gathered(state)))
+        assert (held == "held") is (placed.hold and bool(placed.gathered_axes(state)))
         letters = cell.removesuffix("+O").split("/")
         assert [Mode(letter) for letter in letters] == [
             placed.mode(state, axis) for axis in placed.axes

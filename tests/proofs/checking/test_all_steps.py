@@ -243,7 +243,7 @@ def test_what_the_checker_gives_up_lines_release(name, of_owners):
         word = tuple(operator if other == axis else 0 for other in schedule.axes)
         value = {(Symbol("gradient", 0, 0), word): Fraction(1)}
         given_up = as_checked(value, forms, run.axes, {})
-        for position in forms.positions():
+        for position in forms.device_kinds():
             if (position[number] == OWNER) is of_owners:
                 given_up = forms.with_at(given_up, forms.unknown(UNSETTLED), position)
         run.forms |= {(PLACE, each): value for each in run.firsts}

@@ -123,8 +123,8 @@ MUTANTS = [
         "a norm of slices is the whole norm",
         "spec",
         "algebra.py",
-        "norm.append(SUM if to == {ALL} else KEEP)",
-        "norm.append(SUM)",
+        "norm.append(SUM_ALL if to == {GROUP} else IDENTITY)",
+        "norm.append(SUM_ALL)",
     ),
     (
         "what is applied is never clipped",

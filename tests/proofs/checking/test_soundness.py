@@ -11,8 +11,8 @@ MUTANTS = [
     (
         "a sum of equal values forgets n",
         "operators.py",
-        "n if both == (ALL, ALL) else",
-        "1 if both == (ALL, ALL) else",
+        "n if both == (GROUP, GROUP) else",
+        "1 if both == (GROUP, GROUP) else",
     ),
     ("another device's slice is the owner's", "operators.py", "int(left.of == right.to)", "1"),
     (
@@ -48,20 +48,20 @@ MUTANTS = [
     (
         "what is not known is known when it is scaled",
         "algebra.py",
-        "return add(scale(known, factor.value(self.mesh, self.micro_steps)), unknown)",
-        "return scale(known, factor.value(self.mesh, self.micro_steps))",
+        "return add(scale(known, factor.at(self.mesh, self.micro_steps)), unknown)",
+        "return scale(known, factor.at(self.mesh, self.micro_steps))",
     ),
     (
         "what is not known is nothing",
         "algebra.py",
-        'form = {(Symbol("unknown", 0, made_of=why), (KEEP,) * len(self.axes)): 1}',
+        'form = {(Symbol("unknown", 0, made_of=why), (IDENTITY,) * len(self.axes)): 1}',
         "form = {}",
     ),
     (
         "the first device is the owner",
         "algebra.py",
-        "self._apply(Operator(ALL, self.roots[axis]), axis, value)",
-        "self._apply(Operator(ALL, 0), axis, value)",
+        "self._apply(Operator(GROUP, self.roots[axis]), axis, value)",
+        "self._apply(Operator(GROUP, 0), axis, value)",
     ),
     (
         "contributions are the same on all devices",
@@ -72,8 +72,8 @@ MUTANTS = [
     (
         "the whole gradient is a device's own",
         "forms.py",
-        "word: Word = (SUM,) * len(self.axes)",
-        "word: Word = (KEEP,) * len(self.axes)",
+        "word: Word = (SUM_ALL,) * len(self.axes)",
+        "word: Word = (IDENTITY,) * len(self.axes)",
     ),
     (
         "backward may read anything",
@@ -84,7 +84,7 @@ MUTANTS = [
     (
         "an update may apply any gradient",
         "forms.py",
-        'Need("whole", gradient, self.whole(), "the gradients it applies are")',
+        'Need("whole", gradient, self.whole_gradient(), "the gradients it applies are")',
         'Need("whole", gradient, gradient, "the gradients it applies are")',
     ),
     (
@@ -102,8 +102,8 @@ MUTANTS = [
     (
         "copies are compared at owners only",
         "verdict.py",
-        "for position in forms.positions(schedule.rest(state).sharded) if unmet",
-        "for position in forms.positions(forms.axes) if unmet",
+        "for position in forms.device_kinds(schedule.rest(state).sharded) if unmet",
+        "for position in forms.device_kinds(forms.axes) if unmet",
     ),
     (
         "activations may be stale",
@@ -114,8 +114,8 @@ MUTANTS = [
     (
         "moments are taken for gradients",
         "forms.py",
-        'Need("whole", gradient, self.whole()',
-        'Need("whole", moment, self.whole()',
+        'Need("whole", gradient, self.whole_gradient()',
+        'Need("whole", moment, self.whole_gradient()',
     ),
     (
         "an update leaves the old states",
@@ -144,8 +144,8 @@ MUTANTS = [
     (
         "the first device is where it is along the first axis",
         "algebra.py",
-        "self._apply(Operator(ALL, self.roots[axis]), axis, value)",
-        "self._apply(Operator(ALL, [*self.roots.values()][0]), axis, value)",
+        "self._apply(Operator(GROUP, self.roots[axis]), axis, value)",
+        "self._apply(Operator(GROUP, [*self.roots.values()][0]), axis, value)",
     ),
     (
         "of two words that become one the last counts",
@@ -180,14 +180,14 @@ MUTANTS = [
     (
         "a norm of slices is the whole norm",
         "algebra.py",
-        "norm.append(SUM if to == {ALL} else KEEP)",
-        "norm.append(SUM)",
+        "norm.append(SUM_ALL if to == {GROUP} else IDENTITY)",
+        "norm.append(SUM_ALL)",
     ),
     (
         "a whole norm is a slice's",
         "algebra.py",
-        "norm.append(SUM if to == {ALL} else KEEP)",
-        "norm.append(KEEP)",
+        "norm.append(SUM_ALL if to == {GROUP} else IDENTITY)",
+        "norm.append(IDENTITY)",
     ),
     (
         "a norm of twice the gradient is the gradient's",
@@ -198,7 +198,7 @@ MUTANTS = [
     (
         "a norm is of what is known alone",
         "algebra.py",
-        "for position in self.positions() if unknown else ():\n            for symbol",
+        "for position in self.device_kinds() if unknown else ():\n            for symbol",
         "for position in ():\n            for symbol",
     ),
     (

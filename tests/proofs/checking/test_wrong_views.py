@@ -8,7 +8,7 @@ from proofs.checking.line_run import wrong_one
 from proofs.checking.lines import OPERATORS
 from proofs.checking.witnesses import broken_schedules
 from spec.checking.symbols import Symbol
-from spec.devices.operators import SUM
+from spec.devices.operators import SUM_ALL
 from spec.models.states import MIXED_ADAM
 from tests.support.broken import broken_copy, notices
 
@@ -29,7 +29,7 @@ def test_a_stale_view_is_one_of_the_theorem():
     assert len(backwards) == MICRO_STEPS
     assert not any(map(run.right, backwards))
     (update,) = (line for line in every if line.kind == lines.UPDATE.name and line.step == 1)
-    wrong = {(wrong_one(line, "gradient"), (OPERATORS.index(SUM),)): 1 for line in backwards}
+    wrong = {(wrong_one(line, "gradient"), (OPERATORS.index(SUM_ALL),)): 1 for line in backwards}
     for firsts in run.firsts:
         assert run.form(every[backwards[0]].source, firsts) == {(Symbol("weight", 0), (0,)): 1}
         assert run.form(update.third, firsts) == wrong

@@ -37,7 +37,7 @@ from spec.devices.hierarchy import (
     next_stride,
     volumes,
 )
-from spec.devices.operators import KEEP, SUM, Operator, apply_operator
+from spec.devices.operators import IDENTITY, SUM_ALL, Operator, apply_operator
 from spec.meaning import conditions
 from spec.plans.compose import Product, combined, factor
 
@@ -106,10 +106,10 @@ def test_levels_of_any_number_and_order_send_in_sum_what_a_flat_all_reduce_does(
     stages = (*scatter, (outermost, ALL_REDUCE), *gather)
     flat = ALL_REDUCE.volume(prod(sizes.values()), 5)
     assert sum(volumes(stages, sizes, 5).values()) == flat
-    form: dict = {("x", (KEEP,) * 3): 1}
+    form: dict = {("x", (IDENTITY,) * 3): 1}
     for level, collective in stages:
         form = apply_operator(OPERATORS[collective.name], order.index(level), form, sizes[level])
-    assert form == {("x", (SUM,) * 3): 1}
+    assert form == {("x", (SUM_ALL,) * 3): 1}
 
 
 # --------------------------------------------------------------------- mutants

@@ -28,7 +28,7 @@ def right(schedule):
     """The sizes for which it is right, and no others."""
     found = everywhere(schedule, {})
     assert not found.accepted and not found.undecided
-    return [dict(one.sizes) for one in found.right]
+    return [dict(one.sizes) for one in found.right_for]
 
 
 def rejected(schedule, point):
@@ -67,7 +67,7 @@ def test_where_an_error_in_two_sizes_vanishes_is_said_as_a_condition():
     found = everywhere(wrong, {})
     assert not found.accepted
     assert "batch - micro_steps" in map(str, found.found[0].conditions)
-    assert {BATCH: 3, MICRO_STEPS: 3} in [dict(one.sizes) for one in found.right]
+    assert {BATCH: 3, MICRO_STEPS: 3} in [dict(one.sizes) for one in found.right_for]
 
 
 def test_what_is_rejected_in_general_is_right_where_no_one_else_is():
@@ -133,14 +133,14 @@ def test_of_sizes_that_a_condition_is_on_one_verdict_says_which_it_is(terms):
         said = {one.accepted for one in found.found if one.says(there)}
         assert said <= {n == m if terms is BOTH else n * m == 12}
         assert said or any(condition.at(there) == 0 for condition in special)
-    assert {one.accepted for one in found.right} == {True}
-    assert {one.accepted for one in found.wrong} == {False}
+    assert {one.accepted for one in found.right_for} == {True}
+    assert {one.accepted for one in found.wrong_for} == {False}
 
 
 def test_all_sizes_that_meet_a_condition_are_found_if_they_are_few():
     found = everywhere(with_error(DP, TWELVE), {})
     assert all(map(complete, found.found[0].conditions))
-    sizes = {(one.sizes[BATCH], one.sizes[MICRO_STEPS]) for one in found.right}
+    sizes = {(one.sizes[BATCH], one.sizes[MICRO_STEPS]) for one in found.right_for}
     assert sizes == {(n, 12 // n) for n in (1, 2, 3, 4, 6, 12)}
     assert not any(map(complete, everywhere(with_error(DP, BOTH), {}).found[0].conditions))
 
@@ -169,7 +169,7 @@ def test_a_norm_of_other_terms_is_right_for_the_sizes_at_which_they_are_as_many(
     third = Monomial(Fraction(1, 3), ((BATCH, 1),))
     axes = (BATCH,)
     finish = (
-        Op(Kind.KEEP, phase, gradients, fresh, span=Span.WHOLE),
+        Op(Kind.KEEP, phase, gradients, fresh, span=Span.ALL_UNITS),
         Op(Kind.ACCUMULATE, phase, tied, gradients),
         Op(Kind.SCALE, phase, tied, by=third),
         Op(Kind.ACCUMULATE, phase, tied, fresh),
@@ -182,4 +182,4 @@ def test_a_norm_of_other_terms_is_right_for_the_sizes_at_which_they_are_as_many(
     )
     clipped = replace(DP, finish=(*finish, *DP.finish[1:]), training=Training(clip=True, tied=True))
     found = everywhere(clipped, {MICRO_STEPS: 1})
-    assert [dict(one.sizes) for one in found.right] == [{MICRO_STEPS: 1, BATCH: 3}]
+    assert [dict(one.sizes) for one in found.right_for] == [{MICRO_STEPS: 1, BATCH: 3}]

@@ -42,7 +42,7 @@ def verdicts(schedule):
     """For every number from 1 on: accepted, and the numbers of which nothing is said."""
     comparison = Comparison()
     found = check(schedule, MESH, ANY, comparison=comparison)
-    return found.accepted, sorted(comparison.apart.get(MICRO_STEPS, ()))
+    return found.accepted, sorted(comparison.exempt.get(MICRO_STEPS, ()))
 
 
 def test_gradients_that_are_added_are_those_of_every_micro_step():
@@ -53,7 +53,7 @@ def test_a_buffer_that_is_left_is_that_of_the_last_micro_step():
     assert verdicts(replace(DP, micro_step=backward(ADD)))[0]
     only_last = Op(Kind.KEEP, Phase.REDUCE, FRESH, G)
     wrong = replace(DP, micro_step=backward(), finish=(only_last, *DP.finish))
-    assert [dict(one.sizes) for one in everywhere(wrong, {}).right] == [{MICRO_STEPS: 1}]
+    assert [dict(one.sizes) for one in everywhere(wrong, {}).right_for] == [{MICRO_STEPS: 1}]
 
 
 def test_gradients_may_be_added_one_micro_step_later():
@@ -63,7 +63,7 @@ def test_gradients_may_be_added_one_micro_step_later():
     assert accepted and apart
     assert everywhere(late, {}).accepted
     missing = replace(late, finish=late.finish[1:])
-    assert not everywhere(missing, {}).right
+    assert not everywhere(missing, {}).right_for
 
 
 def reset(buffer):
@@ -77,7 +77,7 @@ def test_gradients_that_are_averaged_again_stay_as_they_are():
 
 def test_a_token_mean_of_each_micro_step_is_not_that_of_all():
     local = read(str(ROOT / "examples" / "token_mean_local_counts.toml"))
-    assert [dict(one.sizes) for one in everywhere(local, {}).right] == [{BATCH: 1, MICRO_STEPS: 1}]
+    assert [dict(one.sizes) for one in everywhere(local, {}).right_for] == [{BATCH: 1, MICRO_STEPS: 1}]
     whole = read(str(ROOT / "examples" / "token_mean.toml"))
     assert everywhere(whole, {}).accepted
 
@@ -89,7 +89,7 @@ def test_what_is_scaled_in_every_micro_step_is_not_decided_but_looked_at(by):
         check(schedule, MESH, ANY)
     found = everywhere(schedule, {})
     assert found.undecided == (MICRO_STEPS,) and not found.accepted
-    assert [dict(one.sizes) for one in found.right] == [{MICRO_STEPS: 1}]
+    assert [dict(one.sizes) for one in found.right_for] == [{MICRO_STEPS: 1}]
 
 
 def test_scaled_and_scaled_back_it_is_decided():
@@ -102,7 +102,7 @@ def test_errors_in_the_body_that_are_polynomials_in_micro_steps_are_found(root, 
     """What a micro-step adds, times (m - root) more."""
     ops = [scaled(FRESH, 1, **{MICRO_STEPS: 1}), ADD, scaled(FRESH, -root, **{MICRO_STEPS: -1}), ADD]
     wrong = replace(DP, micro_step=backward(ADD, *ops, RELEASE))
-    assert [dict(one.sizes) for one in everywhere(wrong, {}).right] == [{MICRO_STEPS: root}]
+    assert [dict(one.sizes) for one in everywhere(wrong, {}).right_for] == [{MICRO_STEPS: root}]
     m = data.draw(st.integers(1, 6))
     run = first_divergence(wrong, {BATCH: devices}, micro_steps=m)
     assert (run is None) == (m == root)
@@ -110,7 +110,7 @@ def test_errors_in_the_body_that_are_polynomials_in_micro_steps_are_found(root, 
 
 def test_an_update_in_every_micro_step_is_right_for_one():
     found = everywhere(derive(STRATEGIES["fused-update"]), {})
-    assert [dict(one.sizes) for one in found.right] == [{MICRO_STEPS: 1}]
+    assert [dict(one.sizes) for one in found.right_for] == [{MICRO_STEPS: 1}]
 
 
 def test_a_large_number_of_micro_steps_is_checked_as_fast_as_any():
@@ -123,7 +123,7 @@ def test_what_every_micro_step_adds_alike_is_added_as_often_as_there_are_micro_s
     """The step before's gradients, which are taken off as often before the update."""
     forward, kept = (op for op in DP.micro_step)
     reduced, update, zero = DP.finish
-    again = Op(Kind.KEEP, Phase.REDUCE, G, FRESH, span=Span.WHOLE)
+    again = Op(Kind.KEEP, Phase.REDUCE, G, FRESH, span=Span.ALL_UNITS)
     off = (scaled(FRESH, -1, **{MICRO_STEPS: 1}), ADD)
     late = replace(
         DP, micro_step=(ADD, forward, kept), finish=(*off, reduced, RELEASE, again, update, zero)
@@ -143,7 +143,7 @@ def test_a_backward_in_finish_is_of_the_last_micro_step(micro_steps):
 def test_of_what_a_micro_step_makes_of_what_earlier_ones_left_nothing_is_said_in_general():
     view = Buffer.VIEW
     grows = Op(Kind.ALL_REDUCE, P, view, axes=(BATCH,))
-    start = Op(Kind.KEEP, P, Buffer.PARAMETERS, view, span=Span.WHOLE)
+    start = Op(Kind.KEEP, P, Buffer.PARAMETERS, view, span=Span.ALL_UNITS)
     forward = Op(Kind.FORWARD, Phase.FORWARD, view, Buffer.ACTIVATIONS)
     fresh = Op(Kind.BACKWARD, P, view, FRESH, span=Span.UNIT)
     wrong = replace(DP, micro_step=(grows, forward, fresh, ADD, RELEASE), start=(view,))

@@ -80,7 +80,7 @@ def test_every_row_is_some_devices_own_and_along_the_axes_that_cut_it_no_others(
             cut=AXES,
             units=(Unit((Vector(rows),)),),
             unpadded=frozenset(State),
-            place=place,
+            device=place,
         )
         own[tuple(place[axis] for axis in axes)] = sizes.at_rest(State.OPTIMIZER, axes)
     assert sum(own.values()) == rows
@@ -124,7 +124,7 @@ def test_a_gathered_buffer_has_room_for_the_slices_of_all(devices):
         if op.kind is Kind.ALL_GATHER:
             assert room(op, sizes) == 12 * POLICY.computed
         elif op.target is Buffer.FRESH and op.span is not Span.NONE and not op.within:
-            assert room(op, sizes) == 12 * (POLICY.fresh + POLICY.summed)
+            assert room(op, sizes) == 12 * (POLICY.fresh + POLICY.bytes_summed)
     assert at_the_start(zero3) == []
 
 
@@ -134,7 +134,7 @@ def test_backward_has_its_unit_with_its_gradient_and_those_before_that_are_gathe
     lengths, zero3 = [12 * n for n in of], derive(STRATEGIES["zero3"])
     units = tuple(Unit((Vector(length),)) for length in lengths)
     sizes = Sizes(sum(lengths), {BATCH: devices}, POLICY, cut=(BATCH,), units=units, ahead=ahead)
-    fresh = POLICY.fresh + POLICY.summed
+    fresh = POLICY.fresh + POLICY.bytes_summed
     there = (sum(lengths[max(i - ahead, 0) : i + 1]) for i in range(len(lengths)))
     most = max(POLICY.computed * n + fresh * own for n, own in zip(there, lengths, strict=True))
     assert transient(zero3, sizes) == most
@@ -146,7 +146,7 @@ def test_forward_has_its_unit_and_those_after_that_are_gathered(of, ahead):
     units = tuple(Unit((Vector(12 * n),)) for n in of)
     sizes = Sizes(12 * sum(of), {BATCH: 2}, POLICY, cut=(BATCH,), units=units, ahead=ahead)
     gather = next(op for op in derive(STRATEGIES["zero3"]).ops if op.kind is Kind.ALL_GATHER)
-    there = {room(gather, each) + room_ahead(gather, each) for each in sizes.turns}
+    there = {room(gather, each) + room_ahead(gather, each) for each in sizes.by_turn}
     of_turns = {12 * sum(of[i : i + 1 + ahead]) for i in range(len(of))}
     filling = {12 * sum(of[:few]) for few in range(1, ahead + 1)}
     assert {POLICY.computed * n for n in of_turns} <= there
@@ -157,7 +157,7 @@ def test_units_that_are_alike_have_the_same_turns_as_if_each_was_listed():
     one, other = Unit((Vector(12),)), Unit((Vector(24),))
     listed = Sizes(0, {}, POLICY, units=(other, *[one] * 9, other), ahead=2)
     short = replace(listed, units=(other, replace(one, times=9), other))
-    assert {each.turn for each in listed.turns} == {each.turn for each in short.turns}
+    assert {each.turn for each in listed.by_turn} == {each.turn for each in short.by_turn}
     assert short.slice(()) == listed.slice(()) == 9 * 12 + 2 * 24
 
 
@@ -176,7 +176,7 @@ def test_what_takes_room_is_used_or_is_held_whole_until_others_had_theirs(placem
         before = there()
         execute(op, schedule, world, store, m)
         taking = {result.target for result in moment}
-        waiting = {result.target for result in moment if result.span is Span.WHOLE}
+        waiting = {result.target for result in moment if result.span is Span.ALL_UNITS}
         named = {op.source, op.target} if op.kind is not Kind.RELEASE else set()
         assert (before | there()) & named <= taking
         assert taking - waiting <= before | there()
@@ -207,4 +207,4 @@ def test_what_is_held_whole_goes_when_no_unit_waits_for_its_turn(placement):
     for before, after in pairwise(found):
         gone = [result for result in before if result not in after]
         in_turns = [result for result in before if result in after and result.span is Span.UNIT]
-        assert not (in_turns and any(result.span is Span.WHOLE for result in gone))
+        assert not (in_turns and any(result.span is Span.ALL_UNITS for result in gone))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from proofs.costs.model_symbols import MODELS, Symbols
 from proofs.language.programs import GPT, LLAMA
 from proofs.trusted.kernel import Kernel, KernelError
-from spec.costs.model_costs import elements, elements_moved, kept_bytes, weights
+from spec.costs.model_costs import elements, elements_moved, kept_bytes, weight_elements
 from spec.derivation.distribute import EVERYTHING, NOTHING, PAIRS, distribute
 from spec.devices.layouts import along
 from spec.language.moves import RANKS, Move
@@ -110,7 +110,7 @@ def test_tensor_parallelism_cuts_all_weights_but_those_of_the_features_alone(dra
     model, b, s, n = drawn
     program = program_of(model, "tp")
     indices = model.sizes(b, s)
-    on_one, on_many = (weights(program, indices, {"tensor": at}) for at in (Fraction(1), n))
+    on_one, on_many = (weight_elements(program, indices, {"tensor": at}) for at in (Fraction(1), n))
     for weight, size in on_one.items():
         assert on_many[weight] == (size if weight.indices == ("h",) else size / n)
 

@@ -28,34 +28,34 @@ def places(of):
 
 
 def at(of, place):
-    return Owners(of.mesh, of.weights, of.fills, place)
+    return Owners(of.mesh, of.weight_sizes, of.fills, place)
 
 
 @given(owners())
 def test_along_all_axes_each_weight_goes_over_every_link_of_its_ring_but_one(of):
-    axes, devices = tuple(of.mesh), len(of.weights)
+    axes, devices = tuple(of.mesh), len(of.weight_sizes)
     here = [at(of, place) for place in places(of)]
-    whole = sum(map(sum, of.weights))
-    assert sum(each.scattered(axes, ()) for each in here) == (devices - 1) * whole
-    empty = sum(not own for own in of.weights) * of.fills
-    assert sum(each.gathered(axes, ()) for each in here) == (devices - 1) * (whole + empty)
+    whole = sum(map(sum, of.weight_sizes))
+    assert sum(each.sent_to_scatter(axes, ()) for each in here) == (devices - 1) * whole
+    empty = sum(not own for own in of.weight_sizes) * of.fills
+    assert sum(each.sent_to_gather(axes, ()) for each in here) == (devices - 1) * (whole + empty)
 
 
 @given(owners())
 def test_the_most_is_what_some_device_has_or_sends(of):
     for axes in [tuple(of.mesh), *((axis,) for axis in of.mesh)]:
         here = [at(of, place) for place in places(of)]
-        assert of.held(axes) == max(each.held(axes) for each in here)
-        assert of.scattered(axes, ()) == max(each.scattered(axes, ()) for each in here)
-        assert of.gathered(axes, ()) == max(each.gathered(axes, ()) for each in here)
+        assert of.slice_elements(axes) == max(each.slice_elements(axes) for each in here)
+        assert of.sent_to_scatter(axes, ()) == max(each.sent_to_scatter(axes, ()) for each in here)
+        assert of.sent_to_gather(axes, ()) == max(each.sent_to_gather(axes, ()) for each in here)
 
 
 @given(owners())
 def test_the_weights_counted_are_those_of_the_first_who_has_most_elements(of):
     every = tuple(of.mesh)
     here = [at(of, place) for place in places(of)]
-    most = next(each for each in here if each.held(every) == of.held(every))
-    assert of.count == most.count == len(of.weights[here.index(most)])
+    most = next(each for each in here if each.slice_elements(every) == of.slice_elements(every))
+    assert of.count == most.count == len(of.weight_sizes[here.index(most)])
 
 
 @given(owners())
@@ -64,13 +64,13 @@ def test_sums_along_one_axis_and_then_another_end_at_the_owner(of):
     if len(of.mesh) == 2:
         for place in places(of):
             each = at(of, place)
-            whole = sum(map(sum, of.weights))
-            left = whole - each.scattered(("a",), ()) - each.scattered(("b",), ("a",))
-            assert left == each.held(("a", "b"))
+            whole = sum(map(sum, of.weight_sizes))
+            left = whole - each.sent_to_scatter(("a",), ()) - each.sent_to_scatter(("b",), ("a",))
+            assert left == each.slice_elements(("a", "b"))
 
 
 def test_equal_weights_are_sent_as_equal_slices_are():
     of = Owners({"a": 4}, ((3,), (3,), (3,), (3,)))
-    assert of.held(("a",)) == 3
-    assert of.scattered(("a",), ()) == of.gathered(("a",), ()) == 3 * 3
-    assert of.summed(2, ("a",)) == 2 * 2
+    assert of.slice_elements(("a",)) == 3
+    assert of.sent_to_scatter(("a",), ()) == of.sent_to_gather(("a",), ()) == 3 * 3
+    assert of.sent_to_sum(2, ("a",)) == 2 * 2

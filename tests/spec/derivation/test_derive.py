@@ -12,7 +12,7 @@ from spec.checking.verdict import check
 from spec.derivation.derive import derive
 from spec.language.schedule import (
     COLLECTIVE_KINDS,
-    GRADIENTS,
+    GRADIENT_BUFFERS,
     REDUCTIONS,
     Buffer,
     Kind,
@@ -36,7 +36,7 @@ def right(placement):
 @given(placements() | placements(2), st.booleans(), st.sampled_from(SOME))
 def test_an_operation_is_of_the_phase_that_it_serves(placement, each, first):
     first = tuple(axis for axis in first if axis in placement.axes)
-    schedule = derive(replace(placement, each=each, first=first))
+    schedule = derive(replace(placement, each=each, summed_first=first))
     for op in schedule.ops:
         assert op.phase is AT_WORK.get(op.kind, op.phase)
     if schedule.finish:
@@ -61,7 +61,8 @@ def test_gradients_may_be_summed_first_or_with_each_use_along_axes_that_cut_no_s
     schedule = derive(placement)
     (update,) = (op for op in schedule.ops if op.kind is Kind.UPDATE)
     free = tuple(axis for axis in axes if axis not in update.within)
-    first, again = replace(placement, first=axes), replace(placement, again=axes, uses=uses)
+    first = replace(placement, summed_first=axes)
+    again = replace(placement, summed_again=axes, uses=uses)
     assert right(first) == right(placement)
     sums = {op for op in derive(first).micro_step if op.kind in REDUCTIONS and {*op.axes} & {*free}}
     assert bool(free) <= bool(sums)
@@ -92,10 +93,10 @@ GATHERED_ALONG_ONE = {
 @example(place_states(AXES, GATHERED_ALONG_ONE), False, (), ("b",))
 def test_collectives_act_on_slices_wherever_their_operand_lies_in_slices(placement, each, first, again):
     first, again = (tuple(a for a in axes if a in placement.axes) for axes in (first, again))
-    schedule = derive(replace(placement, each=each, first=first, again=again, uses=2))
+    schedule = derive(replace(placement, each=each, summed_first=first, summed_again=again, uses=2))
     cut = {Buffer.GRADIENTS: {*schedule.rest(State.GRADIENTS).sharded}}
     for op in schedule.finish:
-        if op.kind in COLLECTIVE_KINDS and op.source in GRADIENTS and op.source in cut:
+        if op.kind in COLLECTIVE_KINDS and op.source in GRADIENT_BUFFERS and op.source in cut:
             lies = cut[op.source]
             assert {*op.within} == lies - {*op.axes}
             lies = lies - {*op.axes} if op.kind is Kind.ALL_GATHER else lies

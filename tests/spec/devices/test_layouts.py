@@ -17,7 +17,16 @@ from spec.devices.layouts import (
     nonlinear,
     normalised,
 )
-from spec.devices.operators import ALL, KEEP, OWNER, SLICE, SUM, SUM_SLICE, Operator, transpose
+from spec.devices.operators import (
+    GROUP,
+    IDENTITY,
+    OWNER,
+    SLICE,
+    SUM_ALL,
+    SUM_SLICE,
+    Operator,
+    transpose,
+)
 
 LETTERS = "ijkl"
 
@@ -154,9 +163,9 @@ def test_linear_operations_keep_every_layout():
 
 
 def test_transposes_of_collectives_are_collectives():
-    assert transpose(SUM) == SUM  # all_reduce
+    assert transpose(SUM_ALL) == SUM_ALL  # all_reduce
     assert transpose(OWNER) == SUM_SLICE  # all_gather, reduce_scatter
     assert transpose(SUM_SLICE) == OWNER
     assert transpose(SLICE) == SLICE
-    assert transpose(KEEP) == KEEP
-    assert transpose(Operator(ALL, 1)) == Operator(1, ALL)  # broadcast, reduce
+    assert transpose(IDENTITY) == IDENTITY
+    assert transpose(Operator(GROUP, 1)) == Operator(1, GROUP)  # broadcast, reduce

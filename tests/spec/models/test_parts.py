@@ -219,7 +219,7 @@ def test_a_cotangent_is_called_by_its_value_and_that_of_a_moved_value_otherwise(
 @given(models(), st.integers(0, 9), st.integers(0, 9))
 def test_layers_are_counted_by_their_kinds(model, first, more):
     numbers = range(first, first + more)
-    counted = Counter(layer_name(model.kind(number)) for number in numbers)
+    counted = Counter(layer_name(model.layer_kind(number)) for number in numbers)
     assert model.layers_of(first, first + more) == counted
     assert {*counted} <= {part.name for part in parts(model)}
 

@@ -91,10 +91,10 @@ def test_what_is_rounded_on_its_way_is_told():
 
 def test_what_is_quantised_has_no_more_bytes_than_what_is_computed_with(tmp_path):
     fewer = profiled_as("quantised = 2", tmp_path, "zero3(2)")
-    assert fewer.policy.sent == fewer.policy.computed == 2
+    assert fewer.policy.bytes_sent == fewer.policy.computed == 2
     with pytest.raises(BadInput, match="given 'mine', which gathers in 4 bytes"):
         profiled_as("quantised = 4", tmp_path, "zero3(2)")
-    assert profiled_as("quantised = 4", tmp_path, "zero3(2)", policy="fp32-adam").policy.sent == 4
+    assert profiled_as("quantised = 4", tmp_path, "zero3(2)", policy="fp32-adam").policy.bytes_sent == 4
     with pytest.raises(
         BadInput, match="in 1 byte an element what is computed with in 1/2; expected as"
     ):

@@ -106,7 +106,7 @@ def test_a_named_strategy_is_accepted_with_sizes_and_micro_steps_of_which_nothin
     mesh, comparison = {axis: any_size(axis) for axis in schedule.axes}, Comparison()
     for micro_steps in (1, 2, any_size(MICRO_STEPS)):
         assert check(schedule, mesh, micro_steps, comparison=comparison).accepted
-    assert not any(comparison.apart.values())
+    assert not any(comparison.exempt.values())
 
 
 def test_a_schedule_that_is_right_for_one_size_is_wrong_in_general():

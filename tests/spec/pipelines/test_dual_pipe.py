@@ -68,7 +68,7 @@ def said(pipe, stage):
     found = []
     works = order(pipe, stage)
     for before, work in zip([None, *works], works, strict=False):
-        letter = LETTER[work.phase] if work.chunk == 0 else LETTER[work.phase].lower()
+        letter = LETTER[work.half] if work.chunk == 0 else LETTER[work.half].lower()
         if before and is_one_work(pipe, stage, before, work):
             found[-1] += f"{letter}{work.micro_batch}"
         else:
@@ -115,14 +115,14 @@ def test_the_order_is_that_of_the_published_steps_whatever_the_sizes(p, more):
     pipe = Pipeline(V, p, 2 * p + more, 2)
     for stage in range(p):
         works = order(pipe, stage)
-        assert [(work.phase, work.chunk) for work in works] == [*by_steps(p, 2 * p + more, stage)]
+        assert [(work.half, work.chunk) for work in works] == [*by_steps(p, 2 * p + more, stage)]
 
 
 @given(pipelines())
 def test_each_chunk_runs_as_a_stage_of_1f1b_with_as_many_stages_as_chunks(pipe):
     plain = Pipeline(Order.ONE_F_ONE_B, pipe.virtual_stages, pipe.micro_batches)
     for stage, chunk in product(range(pipe.stages), (0, 1)):
-        works = [w for w in order(pipe, stage) if w.chunk == chunk and w.phase is not Half.WEIGHTS]
+        works = [w for w in order(pipe, stage) if w.chunk == chunk and w.half is not Half.WEIGHTS]
         virtual = virtual_stage(pipe, stage, chunk)
         assert [w._replace(chunk=0) for w in works] == order(plain, virtual)
 
@@ -134,7 +134,7 @@ def test_every_stage_does_each_work_once_and_second_parts_in_the_order_of_first_
         assert len(works) == pipe.works
         assert set(works) == {*product(Half, range(pipe.micro_batches), (0, 1))}
         first, second = (
-            [work[1:] for work in works if work.phase is phase]
+            [work[1:] for work in works if work.half is phase]
             for phase in (Half.BACKWARD, Half.WEIGHTS)
         )
         assert first == second
@@ -185,7 +185,7 @@ def test_what_runs_together_passes_on_what_it_makes_when_both_have_ended(p, more
     for stage in range(p):
         works = order(pipe, stage)
         for before, work in pairwise(works):
-            if before.phase is Half.FORWARD and is_one_work(pipe, stage, before, work):
+            if before.half is Half.FORWARD and is_one_work(pipe, stage, before, work):
                 assert starts[stage][work] == starts[stage][before] + f
                 for other in range(p):
                     for late, start in starts[other].items():
@@ -197,7 +197,7 @@ def test_what_runs_together_passes_on_what_it_makes_when_both_have_ended(p, more
 def closed_start(pipe, stage, work):
     """When the closed forms start a work; its second part, if it follows, and what waits aside."""
     p, m, after = pipe.stages, pipe.micro_batches, rounds_without(pipe.stages, stage)
-    forward = work.phase is Half.FORWARD
+    forward = work.half is Half.FORWARD
     number = work.micro_batch
     if work.chunk:
         number -= (stage + 1) * forward
@@ -224,7 +224,7 @@ def closed_start(pipe, stage, work):
 def test_the_closed_forms_keep_what_works_need_and_the_order_of_each_stage(pipe):
     run = timeline(pipe)
     closed = [
-        {w: closed_start(pipe, k, w) for w in order(pipe, k) if w.phase is not Half.WEIGHTS}
+        {w: closed_start(pipe, k, w) for w in order(pipe, k) if w.half is not Half.WEIGHTS}
         for k in range(pipe.stages)
     ]
     for stage, own in enumerate(closed):
@@ -233,7 +233,7 @@ def test_the_closed_forms_keep_what_works_need_and_the_order_of_each_stage(pipe)
             start = own.get(work, now)
             assert run.starts[stage][work] <= start
             assert now <= start
-            now = start + pipe.times[work.phase]
+            now = start + pipe.durations[work.half]
         assert now <= makespan(pipe)
         ended = times.all_first_parts_ended(pipe, stage)
         assert max(own.values()) + pipe.backward_times[0] == ended
@@ -244,7 +244,7 @@ def test_the_closed_forms_keep_what_works_need_and_the_order_of_each_stage(pipe)
 def held(pipe, stage, size, waiting):
     """What a stage holds after each of its works."""
     change = {Half.FORWARD: size, Half.BACKWARD: waiting - size, Half.WEIGHTS: -waiting}
-    return accumulate(change[work.phase] for work in order(pipe, stage))
+    return accumulate(change[work.half] for work in order(pipe, stage))
 
 
 @given(pipelines())
@@ -256,7 +256,7 @@ def test_every_stage_holds_one_more_than_there_are_chunks(pipe):
         assert max(held(pipe, stage, 0, 1)) <= stage + 1
         for chunk in (0, 1):
             signs = [
-                {Half.FORWARD: 1, Half.BACKWARD: -1, Half.WEIGHTS: 0}[work.phase]
+                {Half.FORWARD: 1, Half.BACKWARD: -1, Half.WEIGHTS: 0}[work.half]
                 for work in order(pipe, stage)
                 if work.chunk == chunk
             ]

@@ -45,7 +45,7 @@ def pipelines(draw, kinds=tuple(IN_ONE_PART)):
 
 def of(pipe, stage, phase):
     """A stage's forwards, or its backwards, in its order."""
-    return [work for work in order(pipe, stage) if work.phase is phase]
+    return [work for work in order(pipe, stage) if work.half is phase]
 
 
 def closed_starts(pipe, stage):
@@ -84,7 +84,7 @@ def test_what_a_stage_holds_is_what_is_started_and_not_ended_at_some_moment(pipe
             sum(
                 start <= now < starts[Work(Half.BACKWARD, *work[1:])] + pipe.backward
                 for work, start in starts.items()
-                if work.phase is Half.FORWARD
+                if work.half is Half.FORWARD
             )
             for now in starts.values()
         ]
@@ -96,7 +96,7 @@ def test_the_most_that_a_stage_holds_is_what_its_order_of_work_says_whatever_chu
     sizes = (sizes * pipe.chunks)[: pipe.chunks]
     for stage in range(pipe.stages):
         signed = (
-            sizes[work.chunk] * (1 if work.phase is Half.FORWARD else -1) for work in order(pipe, stage)
+            sizes[work.chunk] * (1 if work.half is Half.FORWARD else -1) for work in order(pipe, stage)
         )
         assert fullest(pipe, stage, sizes) == max(accumulate(signed))
 
@@ -132,8 +132,8 @@ def test_no_work_starts_before_what_it_needs_or_while_its_stage_is_busy(pipe, cl
             assert now <= starts[stage][work]
             need = waits_for(work, stage, pipe)
             if need:
-                assert starts[need[0]][need[1]] + times[need[1].phase] <= starts[stage][work]
-            now = starts[stage][work] + times[work.phase]
+                assert starts[need[0]][need[1]] + times[need[1].half] <= starts[stage][work]
+            now = starts[stage][work] + times[work.half]
 
 
 @given(pipelines())
@@ -216,7 +216,7 @@ def test_interleaving_divides_the_bubble_by_the_chunks():
 
 def test_the_interleaved_order_is_that_of_two_stages_with_two_chunks():
     first = order(Pipeline(Order.INTERLEAVED, 2, 4, 2), 0)
-    said = " ".join(f"{w.phase.name[0]}{w.micro_batch}{'ab'[w.chunk]}" for w in first)
+    said = " ".join(f"{w.half.name[0]}{w.micro_batch}{'ab'[w.chunk]}" for w in first)
     # warm-up of 2(p - 1) + (v - 1) p = 4, then one forward, one backward
     warm, steady, cool = "F0a F1a F0b F1b", "F2a B0b F3a B1b F2b B0a F3b B1a", "B2b B3b B2a B3a"
     assert said == f"{warm} {steady} {cool}"
@@ -304,12 +304,12 @@ MUTANTS = [
         [B2],
     ),
     ("backward_unit", spec.forward_unit, [B3]),
-    ("bubble_of_ideal", lambda pipe: pipe.stages / pipe.units, [B1, B2, B3]),
+    ("bubble_of_ideal", lambda pipe: pipe.stages / pipe.forwards, [B1, B2, B3]),
     ("bubble_of_makespan", bubble_of_ideal, [B1, B2, B3]),
-    ("runs_forward", lambda pipe, stage, f, b: (f < pipe.units, f - b <= 0), [B1, B2, B3, B4]),
+    ("runs_forward", lambda pipe, stage, f, b: (f < pipe.forwards, f - b <= 0), [B1, B2, B3, B4]),
     (
         "runs_forward",
-        lambda pipe, stage, f, b: (f < pipe.units, f <= warm_up(pipe, stage)),
+        lambda pipe, stage, f, b: (f < pipe.forwards, f <= warm_up(pipe, stage)),
         [B2, B3, B4],
     ),
 ]

@@ -82,10 +82,10 @@ def layers_of(placed):
 @given(placements(evenly=True))
 def test_every_layer_is_on_the_virtual_stage_that_is_as_far(drawn):
     pipe, model, placed = drawn
-    assert [piece.number for piece in layers_of(placed)] == list(range(model.layers))
+    assert [piece.layer for piece in layers_of(placed)] == list(range(model.layers))
     for piece in layers_of(placed):
         virtual = virtual_stage(pipe, piece.stage, piece.chunk)
-        assert virtual == piece.number * pipe.virtual_stages // model.layers
+        assert virtual == piece.layer * pipe.virtual_stages // model.layers
 
 
 @given(pipelines(), st.lists(st.sampled_from([USUAL, STRAIGHT_ONES]), max_size=3), st.integers(0, 6))
@@ -93,7 +93,7 @@ def test_a_layer_is_of_its_kind_wherever_it_is(pipe, kinds, more):
     layers = pipe.virtual_stages + more
     model = replace(transformer(layers), kinds=tuple(kinds[:layers]))
     found = [p.part.name for p in pieces(model, pipe) if is_layer(p.part.name)]
-    assert found == [layer_name(model.kind(number)) for number in range(layers)]
+    assert found == [layer_name(model.layer_kind(number)) for number in range(layers)]
 
 
 @pytest.mark.parametrize("stages", range(2, 18))
@@ -117,7 +117,7 @@ def test_a_model_begins_on_the_first_stage_and_ends_on_the_last_or_in_a_v_on_the
     ends = [(piece.stage, piece.chunk) for piece in (placed[0], placed[-1])]
     assert ends == [(0, 0), (0 if pipe.is_folded else pipe.stages - 1, pipe.chunks - 1)]
     if model.vocabulary:
-        assert [(placed[i].part.name, placed[i].number) for i in (0, -1)] == [
+        assert [(placed[i].part.name, placed[i].layer) for i in (0, -1)] == [
             (EMBEDDING, NO_LAYER),
             (HEAD, NO_LAYER),
         ]
@@ -132,7 +132,7 @@ def test_what_is_counted_is_what_is_listed(drawn):
             for chunk in range(pipe.chunks)
         ]
         assert parts_of(model, stage, pipe) == listed
-    assert ends(model, pipe) == tuple(p for p in placed if p.number == NO_LAYER)
+    assert ends(model, pipe) == tuple(p for p in placed if p.layer == NO_LAYER)
 
 
 def layered(layers, stages, chunks):
@@ -159,7 +159,7 @@ def test_layers_are_in_order_on_as_many_as_are_listed(drawn):
     pipe, model, placed = drawn
     counts = Counter(virtual_stage(pipe, p.stage, p.chunk) for p in layers_of(placed))
     assert [counts[virtual] for virtual in range(len(pipe.layers))] == [*pipe.layers]
-    assert [piece.number for piece in layers_of(placed)] == [*range(model.layers)]
+    assert [piece.layer for piece in layers_of(placed)] == [*range(model.layers)]
 
 
 # -------------------------------------------------------------------- what is sent, and summed
@@ -265,7 +265,7 @@ def derivatives(weight, x):
 def weights_of(placed):
     """A number for each piece's weight: the embedding's and the head's are the same."""
     return [
-        (piece.part.name if piece.part.name == LAYER else WORD_WEIGHT, piece.number) for piece in placed
+        (piece.part.name if piece.part.name == LAYER else WORD_WEIGHT, piece.layer) for piece in placed
     ]
 
 
@@ -312,7 +312,7 @@ class Devices:
 
     def do(self, stage, work):
         mine = [i for i, p in enumerate(self.placed) if (p.stage, p.chunk) == (stage, work.chunk)]
-        if work.phase is Half.FORWARD:
+        if work.half is Half.FORWARD:
             for i in mine:
                 x = self.has[stage, i, work.micro_batch]
                 self.give(self.has, gives(self.copies[stage, self.names[i]], x), i, i + 1, i + 1, work)
@@ -322,9 +322,9 @@ class Devices:
                 cotangent = self.gets[stage, i + 1, work.micro_batch]
                 x = self.has[stage, i, work.micro_batch]
                 of_weight, of_x = derivatives(self.copies[copy], x)
-                if work.phase is self.pipe.halves[-1]:
+                if work.half is self.pipe.halves[-1]:
                     self.gradient[copy] = (self.gradient[copy] + cotangent * of_weight) % PRIME
-                if work.phase is Half.BACKWARD:
+                if work.half is Half.BACKWARD:
                     self.give(self.gets, cotangent * of_x % PRIME, i, i - 1, i, work)
 
     def give(self, values, value, piece, to, number, work):

@@ -59,9 +59,9 @@ def closed_starts(pipe, stage):
 
     def start(work):
         unit = work.micro_batch
-        if work.phase is Half.WEIGHTS:
+        if work.half is Half.WEIGHTS:
             return second_part_start(pipe, stage, unit)
-        if work.phase is Half.BACKWARD:
+        if work.half is Half.BACKWARD:
             return first_part_start(pipe, stage, unit)
         early = unit <= warm_up(pipe, stage)
         return (warm_up_start if early else paired_forward_start)(pipe, stage, unit)
@@ -72,7 +72,7 @@ def closed_starts(pipe, stage):
 def held(pipe, stage, size, waiting):
     """What a stage holds after each of its works."""
     change = {Half.FORWARD: size, Half.BACKWARD: waiting - size, Half.WEIGHTS: -waiting}
-    return accumulate(change[work.phase] for work in order(pipe, stage))
+    return accumulate(change[work.half] for work in order(pipe, stage))
 
 
 @given(pipelines())
@@ -116,8 +116,8 @@ def test_the_closed_forms_keep_what_works_need_and_the_order_of_each_stage(pipe)
             assert start >= now
             need = waits_for(work, stage, pipe)
             if need:
-                assert starts[need[0]][need[1]] + pipe.times[need[1].phase] <= start
-            now = start + pipe.times[work.phase]
+                assert starts[need[0]][need[1]] + pipe.durations[need[1].half] <= start
+            now = start + pipe.durations[work.half]
         assert now <= makespan(pipe)
         assert all(timeline(pipe).starts[stage][work] <= start for work, start in own.items())
 
@@ -136,11 +136,11 @@ def test_every_stage_does_each_work_once_and_second_parts_in_turn(pipe):
     for stage in range(pipe.stages):
         works = order(pipe, stage)
         assert len(works) == pipe.works
-        assert {(w.phase, w.micro_batch) for w in works} == {
+        assert {(w.half, w.micro_batch) for w in works} == {
             *product(Half, range(pipe.micro_batches)),
         }
         for phase in Half:
-            turns = [work.micro_batch for work in works if work.phase is phase]
+            turns = [work.micro_batch for work in works if work.half is phase]
             assert turns == sorted(turns)
 
 
@@ -148,7 +148,7 @@ def test_every_stage_does_each_work_once_and_second_parts_in_turn(pipe):
 def test_without_second_parts_zb_h1_is_1f1b_and_its_messages_are_the_same(pipe):
     plain = Pipeline(Order.ONE_F_ONE_B, pipe.stages, pipe.micro_batches)
     for stage in range(pipe.stages):
-        works = [work for work in order(pipe, stage) if work.phase is not Half.WEIGHTS]
+        works = [work for work in order(pipe, stage) if work.half is not Half.WEIGHTS]
         assert works == order(plain, stage)
         assert boundary_sends(pipe, stage) == boundary_sends(plain, stage)
 
@@ -156,7 +156,7 @@ def test_without_second_parts_zb_h1_is_1f1b_and_its_messages_are_the_same(pipe):
 def test_zb_h1_is_as_worked_out_by_hand():
     """The first stage never puts a second part off; the last of four does, for three backwards."""
     pipe = Pipeline(Order.ZB_H1, 4, 6)
-    said = [[f"{LETTER[w.phase]}{w.micro_batch + 1}" for w in order(pipe, stage)] for stage in (0, 3)]
+    said = [[f"{LETTER[w.half]}{w.micro_batch + 1}" for w in order(pipe, stage)] for stage in (0, 3)]
     first, last = map(" ".join, said)
     steady = "F4 B1 W1 F5 B2 W2 F6 B3 W3"
     assert first == f"F1 F2 F3 {steady} B4 W4 B5 W5 B6 W6"

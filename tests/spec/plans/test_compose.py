@@ -21,8 +21,8 @@ from spec.costs.memory import Sizes
 from spec.derivation.derive import derive
 from spec.models.states import POLICIES, State
 from spec.plans.compose import (
+    DATA_PARALLEL,
     OVER_ALL,
-    REPLICATED,
     HoldError,
     OverAllError,
     OverlapError,
@@ -121,7 +121,7 @@ def test_states_over_every_axis_are_placed_alike_but_along_stages(name, summed):
     for state in State:
         alike = own.states.mode(state, own.axes[-1])
         assert [placed.mode(state, axis) for axis in ("x", "y")] == [alike, alike]
-        assert placed.mode(state, "pipe") == REPLICATED[state]
+        assert placed.mode(state, "pipe") == DATA_PARALLEL[state]
 
 
 @given(st.sampled_from(sorted(OVER_ALL)), st.sampled_from(["x", "y"]))
@@ -283,7 +283,7 @@ def test_every_product_of_strategies_is_accepted(factors, data):
     states = {OVER_ALL.get(f.name, f.name) for f in factors if f.states}
     assume("zero-offload" not in states or states <= {"zero-offload", "dp"})
     block = data.draw(st.sampled_from(["gpt", "llama"]))
-    experts = any("e" in axis.weights for axis in found.product.cuts)
+    experts = any("e" in axis.weight_indices for axis in found.product.cuts)
     model = small(block, experts)
     checked = check_product(found.text, found.product, model, found.sizes, accumulates, POLICY)
     assert checked.accepted, checked.data()
