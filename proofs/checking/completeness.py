@@ -23,7 +23,7 @@ from spec.checking.symbols import Symbol
 from spec.checking.verdict import check
 from spec.derivation.derive import derive
 from spec.devices.mesh import Axes, group_size, shard_contains
-from spec.devices.operators import OTHER, SUM_ALL, NormalForm, Operator, PerDevice, Source, reads
+from spec.devices.operators import OTHER, SUM_ALL, NormalForm, Operator, PerDevice, Source, sources_of
 from spec.language.schedule import MICRO_STEPS, Schedule
 from spec.meaning.match import Copies, first_difference
 from spec.meaning.reference import Reference, first_divergence, primes, run
@@ -111,7 +111,7 @@ def _probed(k: Kernel, operator: Operator) -> Theorem:
     claims = [
         Implies(
             And(at, there),
-            meaning == RealVal(1 if source in reads(operator, place, named) else 0),
+            meaning == RealVal(1 if source in sources_of(operator, place, named) else 0),
         )
         for place, at in kinds(axis, d, named).items()
         for source, there in sources.items()

@@ -110,7 +110,7 @@ MOVES = (
     Line("copy", lambda _domain, x, _, axis=AXIS: x),
     Line("keep", lambda domain, x, z, axis=AXIS: domain.replace(z, x, (axis,))),
     Line("accumulate", lambda domain, x, z, axis=AXIS: domain.add(z, x)),
-    Line("scale", lambda domain, x, _, axis=AXIS: domain.scale(x, Monomial(sizes=((FACTOR, 1),)))),
+    Line("scale", lambda domain, x, _, axis=AXIS: domain.scale(x, Monomial(powers=((FACTOR, 1),)))),
     Line("zero", lambda domain, *_, axis=AXIS: domain.zero),
     Line("release", lambda domain, *_, axis=AXIS: domain.unknown("it is not known")),
 )

@@ -85,7 +85,7 @@ def after(schedule: Schedule, kind: Kind, more: Callable[[Op], tuple[Op, ...]]) 
 def _mean(schedule: Schedule) -> Schedule:
     """The loss is a mean over devices and micro-steps."""
     reduction, *rest = schedule.finish
-    scale = operation(Kind.SCALE, Buffer.GRADIENTS, by=Monomial(sizes=((MICRO_STEPS, -1),)))
+    scale = operation(Kind.SCALE, Buffer.GRADIENTS, by=Monomial(powers=((MICRO_STEPS, -1),)))
     finish = (replace(reduction, mean=True), scale, *rest)
     return replace(meant(schedule, loss=Loss.MEAN), finish=finish)
 

@@ -182,7 +182,7 @@ class Places:
         if self.schedule.training.loss is not Loss.MEAN:
             return gradient
         all_samples = (*self.schedule.axes, MICRO_STEPS)
-        return self.scale(gradient, Monomial(sizes=tuple((name, 1) for name in all_samples)))
+        return self.scale(gradient, Monomial(powers=tuple((name, 1) for name in all_samples)))
 
     def square_norm(self, gradient: int) -> int:
         of = self.applied.get(gradient, Applied(gradient))

@@ -12,7 +12,7 @@ from typing import Any
 
 from proofs.trusted.terms import KernelError
 from spec.checking.forms import Forms
-from spec.checking.micro_steps import LONGEST, repeated
+from spec.checking.micro_steps import LONGEST, after_micro_steps
 from spec.checking.symbols import Multiplier, SquareNorm, Symbol, frozen, of_other_parts
 from spec.checking.verdict import differ, relative
 from spec.devices.operators import IDENTITY, SUM_ALL, NormalForm, add
@@ -104,7 +104,7 @@ def _left(moves: int, micro_steps: int, one_by_one: bool) -> dict[Any, NormalFor
         for m in range(micro_steps):
             body(store, m)
     else:
-        store = repeated(body, forms, store)
+        store = after_micro_steps(body, forms, store)
     return {place: _each(form, micro_steps) for place, (_, form) in store.items()}
 
 

@@ -104,7 +104,7 @@ def sums(program: Program) -> tuple[Move, ...]:
     return tuple(
         Move(axis, gradient, gradient, PARTIAL, WHOLE)
         for weight, gradient in program.gradients.items()
-        for axis in program.summed(weight)
+        for axis in program.summed_over(weight)
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from proofs.language.programs import DEEPSEEK, GPT, LLAMA
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.terms import And
-from spec.costs.model_costs import active, further, largest_part, parameters
+from spec.costs.model_costs import active, further_elements, largest_part, parameters
 from spec.models.parts import parts
 from spec.models.transformer import DENSE, INDICES, USUAL, Transformer
 from spec.numbers.arithmetic import Number
@@ -68,7 +68,7 @@ def experts_weights_are_counted(k: Kernel) -> None:
     several = replace(model, dense=8, kinds=(frozenset({DENSE}), USUAL), further=2)
     two, one = (sum(parameters(replace(several, layers=n)).values()) for n in (2, 1))
     expected = several.further * (two - one + 2 * h**2 + 3 * h)
-    if further(replace(several, layers=2)) != expected:
+    if further_elements(replace(several, layers=2)) != expected:
         raise KernelError(f"{k.claim}: further modules have other weights than {expected}")
 
 

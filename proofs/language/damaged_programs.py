@@ -37,7 +37,7 @@ def damaged_programs(program: Program) -> Iterator[Program]:
     yield from with_other_gradients(program)
     yield from with_less_kept(program)
     for weight in program.part.weights:
-        if program.summed(weight):
+        if program.summed_over(weight):
             yield _with_slices(program, weight)
         if program.lies[weight][axis.name] != WHOLE:
             yield _with_terms(program, weight)

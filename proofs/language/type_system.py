@@ -310,7 +310,9 @@ def _positions(k: Kernel, named: tuple[int, ...]) -> tuple[Theorem, ...]:
             uses = [same.at(**{str(sum_.index): axis.n}), split.at(i=axis.n), axis.sizes]
             given = [*apart, *([d >= 0, d < axis.n] if operator.to == GROUP else [])]
         claims = [
-            Implies(at, meaning == sum((seen[s] for s in spec.reads(operator, place, named)), zero))
+            Implies(
+                at, meaning == sum((seen[s] for s in spec.sources_of(operator, place, named)), zero)
+            )
             for place, at in kinds(axis, d, named).items()
         ]
         found.append(k.prove(f"what_{name(operator)}_reads", And(*claims), given, uses))

@@ -153,8 +153,8 @@ def _accepted_programs(k: Kernel, model: Product) -> set[tuple[str, ...]]:
         accepted = [_accepted_program(part, model.cuts) for part in parts(shape)]
         sums = {name: axes + pipe * (name in shared) for _, sums in accepted for name, axes in sums}
         step = Step(tuple(program for program, _ in accepted), (), model.pipe)
-        if step.summed() != sums:
-            raise KernelError(f"{k.claim}: gradients are summed over {step.summed()}, not {sums}")
+        if step.summed_over() != sums:
+            raise KernelError(f"{k.claim}: gradients are summed over {step.summed_over()}, not {sums}")
         found |= {*sums.values()}
     if not found:
         raise KernelError(f"{k.claim}: no weights in {model}")

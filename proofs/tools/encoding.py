@@ -12,7 +12,7 @@ from itertools import product
 from typing import Any
 
 from proofs.trusted.terms import And, BoolVal, EnumSort, If, Or
-from spec.choosing.space import Kept, Regime, placement_of, verdict
+from spec.choosing.space import Kept, Regime, placement_of, verdict_of
 from spec.devices.collectives import COLLECTIVES, Collective
 from spec.devices.layouts import Layout
 from spec.models.states import State
@@ -68,7 +68,7 @@ def placements() -> dict[tuple[Mode, ...], Placement]:
 def realisable_placements() -> dict[tuple[Mode, ...], Placement]:
     """Those whose derived schedule is accepted, with one micro-step and a copy of the weights."""
     regime = Regime(Kept.MASTER_COPY, several=False)
-    return {modes: p for modes, p in placements().items() if verdict(p, regime).accepted}
+    return {modes: p for modes, p in placements().items() if verdict_of(p, regime).accepted}
 
 
 def over_placements(states: Sequence[Any], value: Callable[[Placement], Any], otherwise: Any) -> Any:

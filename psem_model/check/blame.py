@@ -131,7 +131,7 @@ def _length(schedule: Schedule) -> int:
 
 def _words(op: Op) -> int:
     factor = op.by if isinstance(op.by, Monomial) else None
-    by = sum(abs(e) for _, e in factor.sizes) + (factor.number != 1) if factor else op.by is not None
+    by = sum(abs(e) for _, e in factor.powers) + (factor.number != 1) if factor else op.by is not None
     return 2 + (op.into is not None) + len(op.axes) + len(op.within) + op.mean + bool(op.shift) + by
 
 

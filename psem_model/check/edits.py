@@ -272,7 +272,7 @@ def factors(schedule: Schedule, by: Monomial | None = None) -> Iterator[Monomial
     scales += [by] if by and by.number else []
     numbers = [Fraction(1), *(n for s in scales for n in (s.number, 1 / s.number))]
     names = (*schedule.axes, MICRO_STEPS)
-    powers = [{}, dict.fromkeys(names, -1), dict(by.sizes) if by else {}]
+    powers = [{}, dict.fromkeys(names, -1), dict(by.powers) if by else {}]
     found = [
         {**given, **dict(zip(two, exponents, strict=True))}
         for given in powers
@@ -304,7 +304,7 @@ def repertoire(schedule: Schedule) -> Iterator[Op]:
     slices, along = slices_of(schedule), said(schedule)[1:]
     means = (False, True) if training.loss is Loss.MEAN or training.statistics else (False,)
     scales = [f for f in factors(schedule) if f != Monomial() and _small(f)]
-    scales = [f for f in scales if training.loss is Loss.MEAN or not f.sizes]
+    scales = [f for f in scales if training.loss is Loss.MEAN or not f.powers]
     kinds = _missing(schedule)
     for kind, source, into in _moves(there, kinds):
         if kind is Kind.SCALE:
@@ -326,8 +326,8 @@ def repertoire(schedule: Schedule) -> Iterator[Op]:
 def _small(factor: Monomial) -> bool:
     """Whether it is one number or one size, or all sizes below a line."""
     if factor.number != 1:
-        return not factor.sizes
-    return len(factor.sizes) == 1 or {exponent for _, exponent in factor.sizes} == {-1}
+        return not factor.powers
+    return len(factor.powers) == 1 or {exponent for _, exponent in factor.powers} == {-1}
 
 
 def _missing(schedule: Schedule) -> tuple[Kind, ...]:

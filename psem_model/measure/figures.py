@@ -109,7 +109,7 @@ def _sent(run: DistributedModel, costs: StageCosts) -> Iterator[tuple[Axes, int,
 
     def of_program(op: OpKey) -> Axes:
         name, phase = op[0].split()
-        return of_parts[name].summed_axes(getattr(of_parts[name], phase)[op[1]])
+        return of_parts[name].axes_of(getattr(of_parts[name], phase)[op[1]])
 
     def of_stages(_: OpKey) -> Axes:
         return (costs.plan.step.pipe or "",)

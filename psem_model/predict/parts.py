@@ -176,7 +176,7 @@ class PartCosts:
         found = []
         for phase, lines in ((FORWARD, program.forward), (BACKWARD, program.backward)):
             for line in lines:
-                if isinstance(line, Move) and line.is_sent and program.summed_axes(line):
+                if isinstance(line, Move) and line.is_sent and program.axes_of(line):
                     again = phase == BACKWARD and line.value in made
                     sent = elements_moved(line, program, self.indices, self.mesh)
                     width = line.value.width
@@ -184,9 +184,7 @@ class PartCosts:
                     count = messages(line, program, self.mesh)
                     by = program.sent_by(line)
                     found.append(
-                        Traffic(
-                            line, program.summed_axes(line), phase_of, count, sent, sent * width, by
-                        )
+                        Traffic(line, program.axes_of(line), phase_of, count, sent, sent * width, by)
                     )
         return tuple(found)
 

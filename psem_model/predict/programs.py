@@ -200,7 +200,7 @@ class _Shown:
                 sections.append(Section(title, COLUMNS, found_lines, key=title))
         left: dict[tuple[str, ...], list[str]] = {}
         for weight in derived.part.weights:
-            left.setdefault(derived.summed(weight), []).append(weight.name)
+            left.setdefault(derived.summed_over(weight), []).append(weight.name)
         left.pop((), None)
         if left:
             along = (f"over {' x '.join(axes)}: {', '.join(names)}" for axes, names in left.items())

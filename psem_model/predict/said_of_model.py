@@ -32,7 +32,7 @@ from psem_model.text.report import (
     Row,
     Section,
 )
-from spec.costs.model_costs import active, further
+from spec.costs.model_costs import active, further_elements
 from spec.derivation.distribute import NOTHING, PAIRS
 from spec.devices.layouts import Layout
 from spec.language.moves import VOCABULARY
@@ -191,7 +191,7 @@ class _OfModel:
             "padded_vocabulary": evened(self.plan, VOCABULARY),
             "padded_feed_forward": evened(self.plan, "f"),
             "active_parameters": active(model),
-            "left_out": {"further_tokens": further(model)},
+            "left_out": {"further_tokens": further_elements(model)},
         }
 
     def own_shape(self) -> dict[str, Any]:
@@ -302,7 +302,7 @@ def _passed(model: Transformer) -> Iterator[str]:
         yield f"a token passes {active(model):,} of them: all words, and {experts} of a layer"
     if model.further:
         modules = counted(model.further, "module")
-        yield f"not in it: {modules} to predict further tokens, {further(model):,} more parameters"
+        yield f"not in it: {modules} to predict further tokens, {further_elements(model):,} more parameters"
 
 
 def _idle(words: str, share: Number, form: Formula, key: str) -> Row:

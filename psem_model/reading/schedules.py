@@ -165,6 +165,6 @@ def _fields(op: Op, before: Phase) -> dict[str, Any]:
 
 def _factor(factor: Monomial) -> str:
     """A factor from left to right, in its own order."""
-    sizes = ((name, "*" if exponent > 0 else "/", abs(exponent)) for name, exponent in factor.sizes)
+    sizes = ((name, "*" if exponent > 0 else "/", abs(exponent)) for name, exponent in factor.powers)
     text = str(factor.number) + "".join(f"{sign}{name}" * times for name, sign, times in sizes)
     return text.removeprefix("1*")

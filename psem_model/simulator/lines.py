@@ -121,7 +121,7 @@ class Lines:
         else:
             reads = [self.read(value, line) for value in line.reads]
             if isinstance(line, Move):
-                over, network = self.program.summed_axes(line), self.sends(number)
+                over, network = self.program.axes_of(line), self.sends(number)
                 found = move(line, over, reads[0], self.grid, self.numbers, network)
             else:
                 found = replace(self.do(line, reads), width=line.makes.width)

@@ -30,7 +30,7 @@ from spec.choosing.space import (
     placement_of,
     realisable,
     regime_of,
-    verdict,
+    verdict_of,
     verdicts,
 )
 from spec.derivation.derive import derive
@@ -193,7 +193,7 @@ class Space:
         return {
             name: p
             for name, p in STRATEGIES.items()
-            if p.axes == (BATCH,) and verdict(p, self.regime).accepted
+            if p.axes == (BATCH,) and verdict_of(p, self.regime).accepted
         }
 
     @cached_property

@@ -16,7 +16,7 @@ from psem_model.tables.models import lies_of
 from psem_model.tables.table import Style, by_size, table
 from psem_model.text.report import Cell, Column, Note, Section, note
 from spec.checking.verdict import check
-from spec.choosing.space import REGIMES, verdict
+from spec.choosing.space import REGIMES, verdict_of
 from spec.costs.communication import Transfer
 from spec.costs.memory import MODEL_STATES, Sizes, resting, transient
 from spec.derivation.derive import derive
@@ -184,7 +184,7 @@ def _keeps(mode: Mode, style: Style) -> Any:
 def _what_happens(state: State, mode: Mode) -> Cell:
     """Operations on a state that is placed so."""
     placed = _placed_so(state, mode)
-    if not any(verdict(placed, regime).accepted for regime in REGIMES):
+    if not any(verdict_of(placed, regime).accepted for regime in REGIMES):
         return "not realisable"
     schedule = derive(placed)
     found = [modes.MATERIALIZED_FROM[state]] if mode is M else []

@@ -38,8 +38,8 @@ from spec.devices.operators import (
     Word,
     add,
     apply_operator,
-    reads,
     scale,
+    sources_of,
     unnamed,
 )
 from spec.language.schedule import SLICING, Monomial, Op, Schedule
@@ -288,7 +288,11 @@ class Algebra:
         found = self._read.get((word, position))
         if found is None:
             per_axis = [
-                [s for s in reads(op, place, named) if s is not Source.REST or self._some(i, place)]
+                [
+                    s
+                    for s in sources_of(op, place, named)
+                    if s is not Source.REST or self._some(i, place)
+                ]
                 for i, (op, place, named) in enumerate(zip(word, position, self.named, strict=True))
             ]
             found = self._read[word, position] = [*choices_of(*per_axis)]

@@ -246,7 +246,7 @@ class Forms(Algebra):
                 of_all = self.training.statistics is Statistics.ALL
                 added = self.sum(added, axis) if of_all else self.first(added, axis)
             if self.training.statistics is Statistics.ALL:
-                added = self.scale(added, Monomial(sizes=tuple((axis, -1) for axis in self.axes)))
+                added = self.scale(added, Monomial(powers=tuple((axis, -1) for axis in self.axes)))
             form = add(form, added)
         return form
 
@@ -266,7 +266,7 @@ class Forms(Algebra):
         form = add(form, every("tied")) if self.training.tied else form
         if self.training.loss is Loss.MEAN:
             names = (*self.axes, MICRO_STEPS)
-            form = self.scale(form, Monomial(sizes=tuple((name, -1) for name in names)))
+            form = self.scale(form, Monomial(powers=tuple((name, -1) for name in names)))
         if self.training.loss is Loss.TOKEN_MEAN:
             form = self.divide(form, every("tokens"))
         return form

@@ -37,7 +37,7 @@ LONGEST = 3  # nothing is decided of what a later micro-step than this many stil
 _INDEXED = ("gradient", "tied", "tokens", "statistic")
 
 
-def repeated(body: Callable[[Store, MicroStep], None], forms: Forms, store: Store) -> Store:
+def after_micro_steps(body: Callable[[Store, MicroStep], None], forms: Forms, store: Store) -> Store:
     """The store after `forms.micro_steps` runs of a body. Raises Undecided.
 
     `body` runs one micro-step of an index, in place.

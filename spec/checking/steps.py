@@ -49,7 +49,7 @@ def check_step(step: Step) -> Step:
                     "samples are as the programs say",
                     group.weights[0] if group.weights else None,
                 )
-    for weight, axes in step.summed().items():
+    for weight, axes in step.summed_over().items():
         over = [group.schedule.axes for group in step.groups if weight in group.weights]
         if len(over) != 1:
             raise LayoutError(f"{weight} is in {len(over)} groups of states; needs one", weight)

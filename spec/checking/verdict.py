@@ -24,7 +24,7 @@ from typing import Any
 
 from spec.checking.algebra import takers
 from spec.checking.forms import Forms, Need, OtherElements, Rejected, Why
-from spec.checking.micro_steps import repeated
+from spec.checking.micro_steps import after_micro_steps
 from spec.checking.symbols import LAST, MicroStep, Offsets, Symbol
 from spec.devices.operators import add, scale
 from spec.language.schedule import Buffer, Kind, Op, Schedule
@@ -153,7 +153,7 @@ def _run(schedule: Schedule, forms: Forms, store: Store) -> Store:
             run(body, store, m, m * len(body))
         run(schedule.finish, store, count - 1, count * len(body))
         return store
-    store = repeated(lambda store, m: run(body, store, m, 0), forms, store)
+    store = after_micro_steps(lambda store, m: run(body, store, m, 0), forms, store)
     run(schedule.finish, store, LAST, count * len(body) if isinstance(count, int) else len(body))
     return store
 

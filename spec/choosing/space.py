@@ -106,7 +106,7 @@ def placement_of(modes: FourModes) -> Placement:
     return on_batch(theta, omega, grads, acts)
 
 
-def verdict(placement: Placement, regime: Regime) -> Verdict:
+def verdict_of(placement: Placement, regime: Regime) -> Verdict:
     """Whether a placement is realisable in a regime on LEAST or more devices, and why not."""
     return _verdict(derive(placement), regime)
 
@@ -126,7 +126,9 @@ def _verdict(schedule: Schedule, regime: Regime) -> Verdict:
 @cache
 def verdicts(regime: Regime, activations: tuple[Mode, ...] = tuple(Mode)) -> dict[FourModes, Verdict]:
     """The verdict on each of the 5^4 placements, or on those with some modes of activations."""
-    return {modes: verdict(placement_of(modes), regime) for modes in product(*[Mode] * 3, activations)}
+    return {
+        modes: verdict_of(placement_of(modes), regime) for modes in product(*[Mode] * 3, activations)
+    }
 
 
 def realisable(regime: Regime) -> tuple[FourModes, ...]:

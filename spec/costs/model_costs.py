@@ -52,7 +52,7 @@ def elements_moved(move: Move, program: Program, indices: Indices, mesh: Mesh) -
     """Elements a device sends in a move, by ring or by pairwise exchange (claims C1 to C4)."""
     if not move.is_sent:
         return 0
-    n = group_size(mesh, program.summed_axes(move))
+    n = group_size(mesh, program.axes_of(move))
     has = _elements(move.value, program, indices, mesh)
     is_own = move.collective == "all_gather" or move.collective in RING
     return messages(move, program, mesh) * (has if is_own else quotient(has, n))
@@ -60,7 +60,7 @@ def elements_moved(move: Move, program: Program, indices: Indices, mesh: Mesh) -
 
 def messages(move: Move, program: Program, mesh: Mesh) -> Number:
     """Messages that a device sends in a move that sends, in all turns of the loops that it is in."""
-    n = group_size(mesh, program.summed_axes(move))
+    n = group_size(mesh, program.axes_of(move))
     found = (COLLECTIVES | RING)[move.collective].messages(n)
     for axis in program.axes:
         is_loop = axis.ring and axis.turns != move.turns
@@ -145,7 +145,7 @@ def active(model: Transformer) -> Number:
     return passed + (chosen * model.chosen // indices["e"] if chosen else 0)
 
 
-def further(model: Transformer) -> Number:
+def further_elements(model: Transformer) -> Number:
     """Elements of the modules that predict further tokens, but for words, which are the model's.
 
     Each is a layer like the last, a product that joins what it takes and a word, and three norms.

@@ -52,7 +52,7 @@ def derive_step(
     groups: dict[Schedule, list[str]] = {}
     norms, root = step.gradient_norms(), step.root
     terms = tuple(axis.name for axis in cuts)
-    for weight, axes in step.summed().items():
+    for weight, axes in step.summed_over().items():
         schedule = derive(_placed(product.states_of(axes), profile, weight in root, terms))
         if clip:
             of_norm = (axis for axis, lie in norms[weight].items() if lie == PARTIAL)

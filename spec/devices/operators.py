@@ -134,7 +134,7 @@ OTHER: Offset = None
 
 
 @lru_cache(maxsize=4096)
-def reads(operator: Operator, device: Offset, named: tuple[int, ...]) -> tuple[int | Source, ...]:
+def sources_of(operator: Operator, device: Offset, named: tuple[int, ...]) -> tuple[int | Source, ...]:
     """The devices whose values a device gets the sum of, each once.
 
     `named` are the places that are told apart; the rest of the group is one source.

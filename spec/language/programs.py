@@ -26,7 +26,7 @@ from spec.devices.layouts import (
     normalised,
 )
 from spec.language.moves import COLLECTIVE, Axis, Move, with_turns
-from spec.language.turns import in_turns, is_in_turns, loops
+from spec.language.turns import is_in_turns, layout_in_turns, loops
 from spec.models.values import Does, Operation, Part, Role, Value, cotangent_of
 
 _R, _S, _P = Layout
@@ -137,7 +137,7 @@ class Program:
         """The name of the collective that sends what a move needs."""
         return COLLECTIVE[_S, _R] if self.is_at_once(move) else move.collective
 
-    def summed_axes(self, move: Move) -> tuple[str, ...]:
+    def axes_of(self, move: Move) -> tuple[str, ...]:
         """The axes that a move is over: its own, but for a sum that is one of two."""
         return self.joined.get(move, (move.axis,))
 
@@ -157,7 +157,7 @@ class Program:
                     found[move], found[after] = (), (move.axis, after.axis)
         return found
 
-    def summed(self, weight: Value) -> tuple[str, ...]:
+    def summed_over(self, weight: Value) -> tuple[str, ...]:
         """The axes along which a weight's gradient comes out partial: it is to be summed over them."""
         lies = self.lies[self.gradients[weight]]
         return tuple(axis.name for axis in self.axes if lies[axis.name] == PARTIAL)
@@ -201,7 +201,7 @@ def of_cotangent(lies: Lies) -> Lies:
 def result(operation: Operation, axis: Axis, *lies: Lie) -> Lie:
     """How an operation's result lies along an axis. Raises LayoutError if it would not be right."""
     does, first = operation.does, lies[0]
-    found = in_turns(operation, *lies) if axis.in_time else None
+    found = layout_in_turns(operation, *lies) if axis.in_time else None
     if found:
         return found
     if does is Does.CONTRACT:

@@ -118,18 +118,18 @@ class Monomial:
     """A number times powers of axis sizes, and of the number of micro-steps."""
 
     number: Fraction = Fraction(1)
-    sizes: tuple[tuple[str, int], ...] = ()
+    powers: tuple[tuple[str, int], ...] = ()
 
     def at(self, mesh: Mapping[str, Number], micro_steps: Number) -> Number:
         """The factor on a mesh."""
         result: Number = self.number
-        for name, exponent in self.sizes:
+        for name, exponent in self.powers:
             result = result * power(micro_steps if name == MICRO_STEPS else mesh[name], exponent)
         return result
 
     def __str__(self) -> str:
-        over = "".join(f"*{n}" * e for n, e in self.sizes if e > 0)
-        under = "".join(f"/{n}" * -e for n, e in self.sizes if e < 0)
+        over = "".join(f"*{n}" * e for n, e in self.powers if e > 0)
+        under = "".join(f"/{n}" * -e for n, e in self.powers if e < 0)
         return f"{self.number}{over}{under}"
 
 

@@ -66,7 +66,7 @@ class Step:
         ends = (program.part for program in self.programs if program.part.name in (EMBEDDING, HEAD))
         return frozenset(weight.name for part in ends for weight in part.weights)
 
-    def summed(self) -> dict[str, tuple[str, ...]]:
+    def summed_over(self) -> dict[str, tuple[str, ...]]:
         """Of each weight, the axes over which its gradient is to be summed.
 
         Raises LayoutError if two parts that share it have it, or leave its gradient, otherwise.
@@ -75,7 +75,7 @@ class Step:
         first: dict[str, tuple[Value, Lies]] = {}
         for program in self.programs:
             for weight in program.part.weights:
-                axes, has = program.summed(weight), (weight, program.lies[weight])
+                axes, has = program.summed_over(weight), (weight, program.lies[weight])
                 if first.setdefault(weight.name, has) != has:
                     raise LayoutError(f"two parts have {weight.name}, not alike", weight.name)
                 if found.setdefault(weight.name, axes) != axes:

@@ -36,7 +36,7 @@ L = TypeVar("L", bound=_Line)
 
 
 # ------------------------------------------------------------------------------- layouts
-def in_turns(operation: Operation, *lies: Lie) -> Lie | None:
+def layout_in_turns(operation: Operation, *lies: Lie) -> Lie | None:
     """How a result lies along turns, of a softmax of each turn's keys; None if the layout rule says it.
 
     Raises LayoutError for what is not linear in such a softmax, or not for each of its rows alone.

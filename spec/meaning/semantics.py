@@ -311,7 +311,7 @@ def _collect(op: Op, domain: Domain, value: Any) -> Any:
         else:
             value = domain.owners(value, axis, op.shift)
     if op.mean:
-        value = domain.scale(value, Monomial(sizes=tuple((axis, -1) for axis in op.axes)))
+        value = domain.scale(value, Monomial(powers=tuple((axis, -1) for axis in op.axes)))
     if op.kind is Kind.REDUCE_SCATTER:
         value = domain.replace(domain.unknown(outside(op.shift)), value, op.axes, op.shift)
     return value

@@ -169,7 +169,7 @@ def test_norm_gradients_not_summed_along_tensor_under_dp_times_tp_sp_are_rejecte
     _, program, _ = plan.programs
     weight = f"{norm}_scale"
     check_program(program)
-    assert "tensor" in program.summed(next(w for w in program.part.weights if w.name == weight))
+    assert "tensor" in program.summed_over(next(w for w in program.part.weights if w.name == weight))
     assert plan.differing() == set()
     differ = plan.differing(placings=replicated(plan, forgotten=[weight]))
     assert ("parameters", 0, weight) in differ

@@ -129,7 +129,7 @@ def test_every_obligation_of_a_claim_can_be_named(result_of_p3):
     [
         (
             "stages_on_the_frontier",
-            "which 6 are called; expected one of copy_one/stages_on_the_frontier,",
+            "which 6 are called; expected one of master_copy_one/stages_on_the_frontier,",
         ),
         ("stages/dominanc_amongg", "nearest: stages/dominance_among_the_stages"),
         ("q", "such as stages/dominance_among_the_stages"),

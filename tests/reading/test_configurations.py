@@ -10,7 +10,7 @@ import pytest
 from conformance.counts import configurations, recorded
 from psem_model.reading.configurations import read
 from psem_model.text.errors import BadInput
-from spec.costs.model_costs import active, further, parameters
+from spec.costs.model_costs import active, further_elements, parameters
 from spec.models.transformer import DENSE, DROPPED, STRAIGHT, USUAL, USUAL_NORMS
 from tests.support.configurations import published, write
 
@@ -270,12 +270,15 @@ def test_what_a_model_has_besides_is_told_and_not_counted(shape):
     alone = shape("deepseek-v3", num_nextn_predict_layers=0)
     model = shape("deepseek-v3")
     assert alone == replace(model, further=0)
-    assert (further(alone), further(shape("deepseek-v3", num_nextn_predict_layers=2))) == (
+    assert (
+        further_elements(alone),
+        further_elements(shape("deepseek-v3", num_nextn_predict_layers=2)),
+    ) == (
         0,
-        2 * further(model),
+        2 * further_elements(model),
     )
     words = 129280 * 7168  # of its own checkpoint, for the table and for the head
-    of_checkpoint = sum(parameters(model).values()) + further(model) + 2 * words
+    of_checkpoint = sum(parameters(model).values()) + further_elements(model) + 2 * words
     assert round(of_checkpoint / 1e9, 1) == 684.5  # huggingface.co/deepseek-ai/DeepSeek-V3
 
 

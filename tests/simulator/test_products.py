@@ -69,7 +69,7 @@ def of_model(run, plan, number):
         name, phase = where.split()
         line = getattr(by_name[name], phase)[line_number]
         assert isinstance(line, Move)
-        key = name, phase, *by_name[name].summed_axes(line), line.collective
+        key = name, phase, *by_name[name].axes_of(line), line.collective
         found[key] += each(elements)
         bytes_[key] += each(elements) * stage.devices.network.widths[where, line_number]
     return found, bytes_

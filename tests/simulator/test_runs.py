@@ -111,8 +111,8 @@ def gradients_scaled(schedule, mesh=None, micro_steps=2, **options):
 def test_a_mean_is_taken_by_the_reduction_and_a_factor_or_by_a_factor_alone():
     training = Training(loss=Loss.MEAN)
     mean = replace(SUM, mean=True)
-    by_steps = op(K.SCALE, B.GRADIENTS, by=Monomial(sizes=((MICRO_STEPS, -1),)))
-    by_both = op(K.SCALE, B.GRADIENTS, by=Monomial(sizes=((MICRO_STEPS, -1), ("d", -1))))
+    by_steps = op(K.SCALE, B.GRADIENTS, by=Monomial(powers=((MICRO_STEPS, -1),)))
+    by_both = op(K.SCALE, B.GRADIENTS, by=Monomial(powers=((MICRO_STEPS, -1), ("d", -1))))
     assert gradients_scaled(written(MICRO, (mean, by_steps, UPDATE, RESET), training)).matches
     assert gradients_scaled(written(MICRO, (by_both, SUM, UPDATE, RESET), training)).matches
     assert not gradients_scaled(written(MICRO, (mean, UPDATE, RESET), training)).matches

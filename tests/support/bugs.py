@@ -92,7 +92,7 @@ def scale(number=1, source=B.GRADIENTS, **sizes):
 
 
 BATCH, BOTH = ("batch",), ("replica", "shard")
-PER_DEVICE = Monomial(sizes=(("batch", -1),))
+PER_DEVICE = Monomial(powers=(("batch", -1),))
 
 BUGS = {
     # data parallelism

@@ -32,8 +32,8 @@ FACTORS = [
     Monomial(Fraction(3)),
     Monomial(Fraction(-1)),
     Monomial(Fraction(0)),
-    Monomial(sizes=((MICRO_STEPS, -1),)),
-    Monomial(sizes=((MICRO_STEPS, 1),)),
+    Monomial(powers=((MICRO_STEPS, -1),)),
+    Monomial(powers=((MICRO_STEPS, 1),)),
 ]
 
 

@@ -69,8 +69,8 @@ def plans(draw, least=1, dropout=True, kinds=tuple(Order), states=(*STRATEGIES, 
 
     tensor, cells = devices(lambda a: a.name == "tensor"), devices(lambda a: a.stream == "s")
     by_heads, expert = (
-        devices(lambda a: "g" in a.weights or a.brought),
-        devices(lambda a: "e" in a.weights),
+        devices(lambda a: "g" in a.weight_indices or a.brought),
+        devices(lambda a: "e" in a.weight_indices),
     )
     again = draw(st.sampled_from([NOTHING, PAIRS, EVERYTHING, FROM_SLICES]))
     sliced = devices(lambda a: not a.stream) if again == FROM_SLICES else 1

@@ -77,7 +77,7 @@ def with_mean(schedule):
         return [replace(op, mean=True)] if sums else [op]
 
     averaged = rewrite(training(schedule, loss=Loss.MEAN), change)
-    return scaled(averaged, Monomial(sizes=((MICRO_STEPS, -1),)))
+    return scaled(averaged, Monomial(powers=((MICRO_STEPS, -1),)))
 
 
 def scaled(schedule, factor):

@@ -89,7 +89,7 @@ def replicated(plan, pipe=ONE_STAGE, forgotten=()):
     for piece in placed:
         for weight in piece.part.weights:
             name, layer = piece.identity_of(weight)
-            summed = programs[piece.part.name].summed(weight)
+            summed = programs[piece.part.name].summed_over(weight)
             axes = () if name in forgotten else tuple(axis for axis in summed if axis not in forgotten)
             shared = (name, layer) in copies and "pipe" not in forgotten
             stages = copies[name, layer] if shared else (piece.stage,)

@@ -39,5 +39,5 @@ def test_a_schedule_of_an_opaque_model_is_that_of_all_its_weights():
     schedule = derive(STRATEGIES["hsdp"])
     step = step_of(schedule, parts(Opaque(8)))
     (group,) = step.groups
-    assert group.schedule == schedule and {*step.summed()} == {*group.weights}
-    assert {*step.summed().values()} == {schedule.axes}
+    assert group.schedule == schedule and {*step.summed_over()} == {*group.weights}
+    assert {*step.summed_over().values()} == {schedule.axes}

@@ -260,12 +260,12 @@ def test_experts_take_two_all_to_alls_each_way():
 
 def test_tensor_parallel_gradients_need_no_collective():
     program = distribute(layer(GPT), (MODEL_AXES["tp"],))
-    assert not any(map(program.summed, program.part.weights))
+    assert not any(map(program.summed_over, program.part.weights))
 
 
 def test_experts_gradients_stay_where_the_experts_are():
     program = distribute(layer(MODELS[2]), (MODEL_AXES["ep"],))
-    whole = {weight for weight in program.part.weights if not program.summed(weight)}
+    whole = {weight for weight in program.part.weights if not program.summed_over(weight)}
     assert whole == {weight for weight in program.part.weights if "e" in weight.indices}
 
 

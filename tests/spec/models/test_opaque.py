@@ -192,7 +192,7 @@ def test_a_step_is_right_where_every_need_is_met_and_sends_what_meets_it(placeme
 @given(placements(), st.integers(1, 100))
 def test_the_program_of_an_opaque_model_moves_nothing_and_leaves_terms_along_all_axes(placement, psi):
     (program,) = derive_step(of(placement), parts(Opaque(psi))).programs
-    assert [program.summed(weight) for weight in program.part.weights] == [placement.axes]
+    assert [program.summed_over(weight) for weight in program.part.weights] == [placement.axes]
     assert (program.moves, program.kept) == ((), ())
 
 

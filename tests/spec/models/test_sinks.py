@@ -22,4 +22,4 @@ def test_gradients_of_sinks_are_summed_over_samples_with_the_states(cuts):
     names = ("dp", *cuts.split("*"))
     step = derive_step(Product(tuple(map(factor, names))), parts(MODEL))
     check_step(step)
-    assert "batch" in step.summed()["sink_weight"]
+    assert "batch" in step.summed_over()["sink_weight"]

@@ -57,7 +57,7 @@ def test_nothing_is_sent_for_words_that_are_whole_where_tokens_are(tmp_path):
 )
 def test_where_tokens_are_cut_their_gradients_are_summed_as_those_of_norms(strategy, axes, tmp_path):
     found = plan(strategy, WORDS, tmp_path, kv_heads="2")
-    summed = found.step.summed()
+    summed = found.step.summed_over()
     assert [{*summed[name]} for name in WORDS] == [{*axes}] * 2
     assert {*summed["final_norm_scale"]} == {*axes}
 

@@ -70,7 +70,7 @@ def test_what_copies_find_of_a_gradient_is_summed_over_them_and_of_no_other_weig
     name, states
 ):
     step = check_step(plan(name, states, 2, 2, 4).step)
-    for weight, axes in step.summed().items():
+    for weight, axes in step.summed_over().items():
         of_head = weight.partition("_")[0] in ("query", "key", "value")
         if of_head or weight == "output_weight":
             assert ("tensor copies" in axes) is (weight in COPIED)
