@@ -302,7 +302,8 @@ def _passed(model: Transformer) -> Iterator[str]:
         yield f"a token passes {active(model):,} of them: all words, and {experts} of a layer"
     if model.further:
         modules = counted(model.further, "module")
-        yield f"not in it: {modules} to predict further tokens, {further_elements(model):,} more parameters"
+        more = further_elements(model)
+        yield f"not in it: {modules} to predict further tokens, {more:,} more parameters"
 
 
 def _idle(words: str, share: Number, form: Formula, key: str) -> Row:
