@@ -49,6 +49,24 @@ def test_stages_of_the_52b_log_have_as_many_parameters_as_it_says():
     assert [round(20 * row.costs.parameters / 2**30, 2) for row in stages[1:-1]] == [15.0] * 14
 
 
+def test_what_deepspeed_keeps_beside_is_what_the_52b_log_has_more():
+    """In MiB, by what the page says of its pipeline and its optimizer; the log's are to 0.01 GiB."""
+    value, cut = 4 * 1024 * 8192 * 2 / 2**20, 4  # a value of a micro-batch, and devices of tp
+    logits, mask = 4 * 1024 * 50688 // cut * 4 / 2**20, 2
+    assert (value, logits) == (64, 198)
+    for row in (row for row in rows_apart() if row.what.startswith("GPT")):
+        stage, last = row.costs, row.stage == 15
+        positions = 1024 * 8192 * last
+        stays = 2 * (logits + 2 * value) + value / cut + mask if last else value + value / cut + mask
+        assert round(stays) == (670 if last else 82)
+        updating = 20 * (stage.parameters + positions) / 2**20 + stays
+        again = value - value / cut
+        sliced = (16 - row.stage) * value / cut
+        computing = float(stage.peak) / 2**20 + stays + again + sliced
+        found = updating if last else max(updating, computing)
+        assert round(found / 1024, 2) == row.measured
+
+
 def test_figures_that_stand_in_sentences_are_predicted():
     """Of Megatron's 530B, a stage's output; of Llama 3's 405B, what is kept and the peak, in GB."""
     of_530b = {"layers": 105, "hidden": 20480, "heads": 128, "sequence": 2048, "accumulate": 35}
