@@ -10,6 +10,7 @@ from hypothesis import settings
 
 from proofs.trusted.kernel import Kernel
 from psem_model.commands.cli import main
+from tests.support.imported import import_all
 from tests.support.proved import proved
 
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
@@ -17,6 +18,12 @@ settings.register_profile("quick", settings.get_profile("ci"), max_examples=20)
 settings.load_profile("ci")
 os.environ["PSEM_JOBS"] = "1"  # what a test replaces is replaced in this process
 os.environ["PSEM_NO_CACHE"] = "1"
+
+
+def pytest_collection_finish(session):
+    """A property draws the same examples alone as after all other tests."""
+    if any(item.get_closest_marker("hypothesis") for item in session.items):
+        import_all()
 
 
 @pytest.fixture

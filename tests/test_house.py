@@ -8,6 +8,8 @@ from collections import Counter
 from graphlib import TopologicalSorter
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from proofs.registry import ROOT
 from proofs.specification import READING
@@ -127,6 +129,12 @@ def test_imports_point_one_way(path):
     allowed = ALLOWED[path.relative_to(ROOT).parts[0]]
     names = {module.split(".")[0] for module in modules(path)}
     assert names & OURS_OR_HEAVY <= allowed
+
+
+@given(st.none())
+def test_a_property_is_tried_after_every_module_is_imported(_):
+    """Hypothesis draws constants of modules that are: of all, so that other tests change nothing."""
+    assert {name for name in NAMES if not name.endswith("__main__")} <= {*sys.modules}
 
 
 @pytest.mark.parametrize("path", RECORDERS, ids=lambda p: p.stem)
