@@ -132,7 +132,7 @@ def test_imports_point_one_way(path):
 
 
 @given(st.none())
-def test_a_property_is_tried_after_every_module_is_imported(_):
+def test_a_property_is_tried_after_every_module_is_imported(nothing):
     """Hypothesis draws constants of modules that are: of all, so that other tests change nothing."""
     assert {name for name in NAMES if not name.endswith("__main__")} <= {*sys.modules}
 
