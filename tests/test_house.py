@@ -69,10 +69,10 @@ def public(path):
 # class and the function that makes one, a name and the table by it
 FORMS = """
     assumption axisorder closedform collective cost costform device divergence divisible embedding
-    everywhere exact exponential factor frozen head indice inturn layer layerkind lie microstep
-    model number offset opaque operator order owner padding parameter part phase piece pipeline
+    everywhere exact exponential factor frozen head indice layer layerkind lie microstep
+    model number offset opaque operator owner padding parameter part phase piece pipeline
     regime relative resting result sample slice stage taker timeline total transfer type unit unknown
-    value verdict weight
+    value verdict
 """
 
 
@@ -101,9 +101,8 @@ def members(path):
 # names of functions of spec/ that members of classes have, all of one meaning: the rule that a domain
 # follows, of a pipeline what of its timeline, what is made of it, or that it is
 ALIKE = """
-    add bubble contract elements further in_flight in_turns in_two_parts is_in_turns is_sent layer
-    loops makespan messages owners padding parts reads repeated resting scale sliced summed
-    taker takes_room verdict weighted weights zero
+    add bubble contract elements in_flight is_in_turns is_sent layer loops makespan messages owners
+    padding parts resting scale sliced taker takes_room zero
 """
 
 

@@ -14,7 +14,7 @@ from proofs.tools.sums import total
 from proofs.trusted.kernel import Bool, Theorem
 from proofs.trusted.parts import below, substitute
 from proofs.trusted.terms import And, BoolVal, If, Implies, IntVal, ToReal
-from spec.devices.operators import GROUP, IDENTITY
+from spec.devices.operators import ALL, IDENTITY
 
 
 class DeviceLevels(Levels):
@@ -163,12 +163,10 @@ class DeviceLevels(Levels):
             if op == IDENTITY:
                 table[o] = If(alike, number, indicator(of < c))
                 continue
-            one = {GROUP: BoolVal(True), OWNER: of == owner, FIRST: of == 0}[op.of]
-            read = If(alike, self.size if op.of == GROUP else ONE, indicator(one))
-            if op.to == GROUP:
-                found = If(
-                    alike, number * (self.size if op.of == GROUP else ONE), If(one, number, ZERO)
-                )
+            one = {ALL: BoolVal(True), OWNER: of == owner, FIRST: of == 0}[op.of]
+            read = If(alike, self.size if op.of == ALL else ONE, indicator(one))
+            if op.to == ALL:
+                found = If(alike, number * (self.size if op.of == ALL else ONE), If(one, number, ZERO))
             else:
                 found = If(c > (owner if op.to == OWNER else 0), read, ZERO)
             table[o] = If(owner == 0, ZERO, found) if FIRST in op else found

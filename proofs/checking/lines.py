@@ -15,7 +15,7 @@ from typing import Any
 
 from proofs.trusted.terms import If, KernelError, RealSort, RealVal
 from spec.devices.operators import (
-    GROUP,
+    ALL,
     IDENTITY,
     OTHER,
     Offset,
@@ -33,7 +33,7 @@ AXIS, FACTOR = "axis", "factor"
 OWNER, FIRST = 0, 1  # places: the element's owner, and the first device, if that is another
 NAMED = {0: (OWNER,), 1: (OWNER, FIRST)}  # by the place of the first device: which have names
 PLACES: tuple[Offset, ...] = (OWNER, FIRST, OTHER)
-WHO = (GROUP, OWNER, FIRST)
+WHO = (ALL, OWNER, FIRST)
 OPERATORS = (IDENTITY, *(Operator(to, of) for to in WHO for of in WHO))
 OnDevice = Callable[[Any], Any]
 ANYONE = "any device"

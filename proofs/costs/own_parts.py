@@ -15,7 +15,7 @@ from proofs.trusted.kernel import Kernel, KernelError
 from spec.costs.memory import Sizes, Unit, Vector
 from spec.costs.model_costs import elements, kept_bytes, waiting_bytes
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, distribute
-from spec.derivation.two_parts import in_two_parts
+from spec.derivation.two_parts import gradients_last
 from spec.devices.layouts import PARTIAL, WHOLE, along
 from spec.models.parts import layer
 from spec.models.states import BytePolicy, State
@@ -67,7 +67,7 @@ def own_parts_of_layers_are_all(k: Kernel) -> None:
     """
     axis, sizes = MODEL_AXES["tp+sp"], GPT.sizes(SAMPLES, POSITIONS)
     mesh, whole = {axis.name: DEVICES}, 2 * 2 * prod(sizes[index] for index in "bsh")
-    alone, many = (in_two_parts(distribute(layer(GPT), axes)) for axes in ((), (axis,)))
+    alone, many = (gradients_last(distribute(layer(GPT), axes)) for axes in ((), (axis,)))
     for bytes_of, copied in ((kept_bytes, 0), (waiting_bytes, whole)):
         own = [bytes_of(many, sizes, mesh, place) for place in places_of(mesh)]
         expected = bytes_of(alone, sizes, {}) + (DEVICES - 1) * copied

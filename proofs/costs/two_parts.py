@@ -15,7 +15,7 @@ from spec.checking.programs import check_program
 from spec.costs.lifetimes import live
 from spec.costs.model_costs import elements, fullest_moment, waiting_bytes
 from spec.derivation.distribute import EVERYTHING, NOTHING, PAIRS, distribute
-from spec.derivation.two_parts import in_two_parts
+from spec.derivation.two_parts import gradients_last
 from spec.language.moves import Axis
 from spec.language.programs import Program
 from spec.models.parts import head, layer
@@ -52,12 +52,12 @@ def layers_hold_these_values_for_gradients_that_wait(k: Kernel) -> tuple[Theorem
     )
     found = []
     for symbols, strategy, size in rows:
-        program = check_program(in_two_parts(symbols.program(strategy)))
+        program = check_program(gradients_last(symbols.program(strategy)))
         held = waiting_bytes(program, symbols.sizes, symbols.mesh(program))
         name = f"{strategy.replace('+', '_') or 'one_device'}_holds"
         found.append(symbols.k.prove(name, held == size))
     for axis in MODEL_AXES:
-        check_program(in_two_parts(gpt.program(axis)))
+        check_program(gradients_last(gpt.program(axis)))
     for model, names, again in product((GPT, LLAMA), MESHES, (NOTHING, PAIRS, EVERYTHING)):
         _require_lives(k, distribute(layer(model), tuple(MODEL_AXES[name] for name in names), again))
     _require_overwritten(k)
@@ -67,7 +67,7 @@ def layers_hold_these_values_for_gradients_that_wait(k: Kernel) -> tuple[Theorem
 
 def _require_lives(k: Kernel, program: Program) -> None:
     """Raise KernelError unless what is there while lines run is what they still use, turn by turn."""
-    for each in (program, in_two_parts(program)):
+    for each in (program, gradients_last(program)):
         lives = value_lives(each)
         if live(each) != lives:
             raise KernelError(f"{k.claim}: other values live on {[axis.name for axis in each.axes]}")
@@ -95,7 +95,7 @@ def three_matrices() -> Program:
         role = Role.STREAM if name == "three" else Role.ACTIVATION
         weight = Value(f"{name}_weight", (old, new), Role.WEIGHT)
         x = part.contract(x, weight, Value(name, ("b", new), role))
-    return in_two_parts(distribute(part.part(x), (Axis("a", ("k",), "b"),)))
+    return gradients_last(distribute(part.part(x), (Axis("a", ("k",), "b"),)))
 
 
 def _require_held_beside(k: Kernel) -> None:

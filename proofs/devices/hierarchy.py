@@ -25,7 +25,7 @@ from spec.devices.hierarchy import (
     volumes,
 )
 from spec.devices.mesh import first_element, shard_contains
-from spec.devices.operators import GROUP, PerDevice
+from spec.devices.operators import ALL, PerDevice
 
 INT, REAL = IntSort(), RealSort()
 
@@ -54,11 +54,11 @@ class _Levels:
         value: PerDevice = self.value
         for level, collective in stages:
             operator = OPERATORS[collective.name]
-            if operator.of == GROUP:
+            if operator.of == ALL:
                 value = self.summed(value, level)
             else:
                 value = operators.owners(value, level, self.owner[level])
-            if operator.to != GROUP:
+            if operator.to != ALL:
                 value = operators.sliced(value, level, self.owner[level], If)
         return value(self.here)
 

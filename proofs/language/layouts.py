@@ -12,7 +12,7 @@ from proofs.tools.sums import Sum, closed_form, equal_terms, of_sums, partition,
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.terms import And, If, IntSort, RealSort, RealVal
 from spec.devices.layouts import PARTIAL, WHOLE, Contraction, Lie, along, contract, cotangent
-from spec.devices.operators import GROUP, IDENTITY, Operator, PerDevice, Who, transpose
+from spec.devices.operators import ALL, IDENTITY, Operator, PerDevice, Who, transpose
 
 INT, REAL = IntSort(), RealSort()
 PRODUCT = Contraction(("r", "i"), ("i", "c"), ("r", "c"))
@@ -232,7 +232,7 @@ def _transposed(k: Kernel, operator: Operator) -> Theorem:
     after = axis.meaning(operator, of_x)
     x_summed = axis.sums[-1] if axis.sums else None
     before = axis.meaning(transpose(operator), of_c)
-    c_summed = axis.sums[-1] if operator.to == GROUP else None
+    c_summed = axis.sums[-1] if operator.to == ALL else None
     forward = total(k, "forward", [], d, c(d) * after({AXIS: d}))
     backward = total(k, "backward", [], d, before({AXIS: d}) * x(d))
     if operator == IDENTITY:
@@ -241,7 +241,7 @@ def _transposed(k: Kernel, operator: Operator) -> Theorem:
         _product_of_sums(k, axis, "forward_pairing", forward, operator.to, c, c_summed, after),
         _product_of_sums(k, axis, "backward_pairing", backward, operator.of, x, x_summed, before),
     ]
-    sizes = [axis.sizes] if GROUP in operator else []
+    sizes = [axis.sizes] if ALL in operator else []
     return k.prove("transposed", forward(axis.n) == backward(axis.n), uses=[*facts, *sizes])
 
 

@@ -14,7 +14,7 @@ from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.terms import And, Distinct, If, Implies, IntSort, RealSort, RealVal, Term, ToReal
 from spec.devices import operators as spec
 from spec.devices.operators import (
-    GROUP,
+    ALL,
     IDENTITY,
     OTHER,
     OWNER,
@@ -51,12 +51,12 @@ class Axis:
         """What an operator makes of a value: the specification's definition."""
         if operator == IDENTITY:
             return value
-        if operator.of == GROUP:
+        if operator.of == ALL:
             everywhere = spec.summed(value, AXIS, self.n, self.total)({AXIS: self.owner})
             value = lambda device: everywhere  # noqa: E731
         else:
             value = spec.owners(value, AXIS, self.place(operator.of))
-        return value if operator.to == GROUP else spec.sliced(value, AXIS, self.place(operator.to), If)
+        return value if operator.to == ALL else spec.sliced(value, AXIS, self.place(operator.to), If)
 
     def place(self, who: spec.Who) -> Any:
         """The device that a place is."""
@@ -75,7 +75,7 @@ def one_axis(k: Kernel) -> Axis:
 
 # one operator for each way in which two can meet: over all, at the owner, at another device
 LEFT = (SUM_ALL, OWNER, SLICE, SUM_SLICE)
-RIGHT = (*LEFT, Operator(1, 1), Operator(1, GROUP), Operator(GROUP, 1))
+RIGHT = (*LEFT, Operator(1, 1), Operator(1, ALL), Operator(ALL, 1))
 OPERATORS = (IDENTITY, *RIGHT, Operator(0, 1), Operator(1, 0))
 FEW = 3  # devices on which matrices are multiplied
 
@@ -114,7 +114,7 @@ def _matrix(operator: Operator) -> list[list[int]]:
     devices, (to, of) = range(FEW), operator
     if operator == IDENTITY:
         return [[int(d == i) for i in devices] for d in devices]
-    return [[int(to in (d, GROUP) and of in (i, GROUP)) for i in devices] for d in devices]
+    return [[int(to in (d, ALL) and of in (i, ALL)) for i in devices] for d in devices]
 
 
 def _require_matrices(k: Kernel) -> None:
@@ -143,20 +143,20 @@ def _product(k: Kernel, left: Operator, right: Operator) -> Theorem:
     factor, result = spec.composed(left, right, axis.n)
     once = axis.meaning(result, value)(here)
     facts = [axis.sizes] if axis.sums and not _is_zero(factor) else []
-    if left.of == GROUP:
+    if left.of == ALL:
         # a sum of an even part and one device's part
-        outer = axis.sums[-2] if right.of == GROUP else axis.sums[-1]
-        place = axis.owner if right.to == GROUP else axis.place(right.to)
+        outer = axis.sums[-2] if right.of == ALL else axis.sums[-1]
+        place = axis.owner if right.to == ALL else axis.place(right.to)
         even = inner({AXIS: place - 1})
         extra = inner({AXIS: place}) - even
-        base = [axis.sizes] if right.to != GROUP else []
+        base = [axis.sizes] if right.to != ALL else []
         summed = outer.index * even + If(place < outer.index, extra, RealVal(0))
         facts.append(
             closed_form(k, "the_sum_over_devices", outer, summed, base=base).at(
                 **{str(outer.index): axis.n}
             )
         )
-    if len(axis.sums) > 1 and right.of == GROUP and not _is_zero(factor):
+    if len(axis.sums) > 1 and right.of == ALL and not _is_zero(factor):
         first, again = axis.sums[0], axis.sums[-1]
         facts.append(
             closed_form(
@@ -304,11 +304,11 @@ def _positions(k: Kernel, named: tuple[int, ...]) -> tuple[Theorem, ...]:
             continue
         meaning = axis.meaning(operator, value)({AXIS: d})
         uses, given = [], apart if isinstance(operator.to, int) else []
-        if operator.of == GROUP:
+        if operator.of == ALL:
             sum_ = axis.sums[-1]
             same = equal_terms(k, f"{name(operator)}_is_everyone", sum_, everyone)
             uses = [same.at(**{str(sum_.index): axis.n}), split.at(i=axis.n), axis.sizes]
-            given = [*apart, *([d >= 0, d < axis.n] if operator.to == GROUP else [])]
+            given = [*apart, *([d >= 0, d < axis.n] if operator.to == ALL else [])]
         claims = [
             Implies(
                 at, meaning == sum((seen[s] for s in spec.sources_of(operator, place, named)), zero)

@@ -255,7 +255,7 @@ def _attention(k: Kernel) -> tuple[Theorem, ...]:
     value = k.function("value", INT, REAL)
     totals, values = both = (
         Weighted(x, "total", RealVal(1)),
-        Weighted(x, "weighted", value(x.key)),
+        Weighted(x, "weighted_sum", value(x.key)),
     )
     positive = _positive(x, totals)
 
@@ -303,7 +303,7 @@ def shares_merge_turn_by_turn(k: Kernel) -> Theorem:
     x, zero = _keys(k), RealVal(0)
     value, t, device = k.function("value", INT, REAL), k.integers("t"), x.device
     totals = Weighted(x, "total", RealVal(1))
-    values = Weighted(x, "weighted", value(x.key))
+    values = Weighted(x, "weighted_sum", value(x.key))
 
     def of(w: Weighted, lo: Any, hi: Any) -> Any:
         return w.of(device, lo, hi, zero, x.size)

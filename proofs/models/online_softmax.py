@@ -130,7 +130,7 @@ def merging_is_associative_and_commutative(k: Kernel) -> tuple[Theorem, ...]:
     ).at(
         way=first.reference, other=last.reference, end=one_way.reference, other_end=other_way.reference
     )
-    components = {f"l_{i}": each.weighted for i, each in named.items()}
+    components = {f"l_{i}": each.weighted_sum for i, each in named.items()}
     associates = k.prove(
         "merge_is_associative",
         equal(one_way, other_way),
@@ -201,7 +201,7 @@ def blocks_cannot_simply_be_added(k: Kernel) -> tuple[Theorem, ...]:
     def added(base: Any, v0: Any, v1: Any) -> Any:
         reals = powers(base)
         one, other = of_block([0], [v0], reals), of_block([1], [v1], reals)
-        both = PartialResult(1, one.total + other.total, one.weighted + other.weighted)
+        both = PartialResult(1, one.total + other.total, one.weighted_sum + other.weighted_sum)
         return both.output == of_block([0, 1], [v0, v1], reals).output
 
     def averaged(base: Any, v0: Any, v1: Any) -> Any:

@@ -11,7 +11,7 @@ from itertools import accumulate
 
 from proofs.trusted.kernel import KernelError
 from spec.pipelines.idle_and_held import bubble, bubble_repeated, fullest, in_flight, makespan
-from spec.pipelines.pipeline import Half, Order, Pipeline, order
+from spec.pipelines.pipeline import Half, Order, Pipeline, works_of_stage
 from spec.pipelines.timeline import timeline
 
 FORWARD, BACKWARD, WEIGHTS = Fraction(3), Fraction(7), Fraction(2)
@@ -43,6 +43,6 @@ def require_executed() -> None:
 def _holds_otherwise(pipe: Pipeline, stage: int) -> bool:
     """Whether a stage whose chunks keep unlike sizes holds more, or less, than its order says."""
     sizes = range(1, pipe.chunks + 1)
-    works = order(pipe, stage)
+    works = works_of_stage(pipe, stage)
     held = accumulate(sizes[w.chunk] * (1 if w.half is Half.FORWARD else -1) for w in works)
     return fullest(pipe, stage, sizes) != max(held)

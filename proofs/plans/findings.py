@@ -10,7 +10,7 @@ from proofs.plans.listing import EARLIER, WHOLE_NORM, Finding
 from proofs.trusted.kernel import Bool, KernelError, Theorem
 from proofs.trusted.terms import And, Implies, IntVal, Not, Or
 from spec.checking.symbols import EACH, EVERY, Symbol
-from spec.devices.operators import GROUP, IDENTITY, Word
+from spec.devices.operators import ALL, IDENTITY, Word
 
 STATE = {"weight": WEIGHT, "moment": MOMENT, WHOLE_NORM: NORM}
 OWNER = 0
@@ -125,7 +125,7 @@ class Findings:
         said: list[tuple[int | None, Bool]] = []
         for x, operator in enumerate(word):
             a = IntVal(x)
-            if (state and operator.of == GROUP) or (x == summed and (state or operator != IDENTITY)):
+            if (state and operator.of == ALL) or (x == summed and (state or operator != IDENTITY)):
                 raise KernelError(f"{symbol.kind}s that are alike are added up")
             if operator.to == OWNER:
                 said.append((x, along(l.d, a) == owner(a, l.j)))

@@ -26,7 +26,7 @@ from spec.checking.symbols import (
     frozen,
 )
 from spec.checking.verdict import Verdict
-from spec.devices.operators import GROUP, IDENTITY, OTHER, NormalForm, Offset, Operator, Word
+from spec.devices.operators import ALL, IDENTITY, OTHER, NormalForm, Offset, Operator, Word
 from spec.language.schedule import neighbour
 from spec.numbers.arithmetic import Number
 
@@ -124,9 +124,9 @@ class Words:
         found: dict[tuple[Symbol, Word], Number] = {}
         for (symbol, word), coefficient in form.items():
             if all(
-                op.to in (GROUP, IDENTITY.to, place) for op, place in zip(word, position, strict=True)
+                op.to in (ALL, IDENTITY.to, place) for op, place in zip(word, position, strict=True)
             ):
-                whole = (op if op.to in (GROUP, IDENTITY.to) else _everywhere(op) for op in word)
+                whole = (op if op.to in (ALL, IDENTITY.to) else _everywhere(op) for op in word)
                 term = symbol, tuple(whole)
                 found[term] = found.get(term, 0) + coefficient
         return {term: c for term, c in found.items() if c != 0}
@@ -159,7 +159,7 @@ class Words:
         if symbol.kind == "norm":
             varies = symbol.made_of.varies
             word = tuple(op if own else IDENTITY for op, own in zip(word, varies, strict=True))
-        summed = [axis for axis, op in zip(self.axes, word, strict=True) if op.of == GROUP]
+        summed = [axis for axis, op in zip(self.axes, word, strict=True) if op.of == ALL]
         if (symbol.multipliers or symbol.kind == "scaled") and any(op != IDENTITY for op in word):
             name = _in_brackets(name)
         name += f" summed over {_and(summed)}" if summed else ""
@@ -234,7 +234,7 @@ class Words:
             else:
                 name += f", gathered over {axis}"
                 name += f", each slice from {neighbour(op.of)}" if op.of else ""
-        return name if op.to in (GROUP, IDENTITY.to) else f"{name}, in {_slice(op.to, axis)} only"
+        return name if op.to in (ALL, IDENTITY.to) else f"{name}, in {_slice(op.to, axis)} only"
 
 
 def _varies(factor: Multiplier, word: Word) -> bool:
@@ -247,7 +247,7 @@ def _varies(factor: Multiplier, word: Word) -> bool:
 
 def _everywhere(op: Operator) -> Operator:
     """What devices `to` have, on every device: their own, or the same."""
-    return IDENTITY if op.to == op.of else Operator(GROUP, op.of)
+    return IDENTITY if op.to == op.of else Operator(ALL, op.of)
 
 
 def _slice(place: Any, axis: str, of: str = "") -> str:

@@ -20,7 +20,7 @@ from spec.costs.memory import MODEL_STATES, Sizes
 from spec.costs.model_costs import Indices, parameters
 from spec.derivation.distribute import NOTHING
 from spec.derivation.steps import derive_step
-from spec.derivation.two_parts import in_two_parts
+from spec.derivation.two_parts import gradients_last
 from spec.devices.mesh import along_devices, group_size
 from spec.language.moves import Axis
 from spec.language.schedule import SCALARS
@@ -80,7 +80,7 @@ class Plan:
         if self.written:
             return self.written
         found = derive_step(self.product, self.parts, self.again, profile=self.profile)
-        in_two = map(in_two_parts, found.programs) if self.pipe.in_two_parts else found.programs
+        in_two = map(gradients_last, found.programs) if self.pipe.in_two_parts else found.programs
         return replace(found, programs=tuple(in_two))
 
     @property

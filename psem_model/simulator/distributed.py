@@ -34,7 +34,7 @@ from spec.meaning.match import Copies, Place
 from spec.models.custom import Custom
 from spec.models.states import BytePolicy
 from spec.models.transformer import Transformer, is_layer
-from spec.pipelines.pipeline import Half, Order, Pipeline, Work, order
+from spec.pipelines.pipeline import Half, Order, Pipeline, Work, works_of_stage
 
 ONE_STAGE = Pipeline(Order.ONE_F_ONE_B, 1, 1)
 
@@ -142,7 +142,7 @@ class DistributedModel(Trial):
             if virtual == pipe.virtual_stages - 1:
                 chunk += [Block(program, OUTSIDE, devices) for program in after]
             chunks.append(chunk)
-        return Stage(k, devices, chunks, order(pipe, k), offloads)
+        return Stage(k, devices, chunks, works_of_stage(pipe, k), offloads)
 
     def _placed(
         self,

@@ -27,7 +27,7 @@ from spec.checking.symbols import (
 )
 from spec.devices.mesh import Axes
 from spec.devices.operators import (
-    GROUP,
+    ALL,
     IDENTITY,
     OTHER,
     SUM_ALL,
@@ -140,17 +140,17 @@ class Algebra:
         found: dict[Any, Number] = {}
         for (symbol, word), coefficient in form.items():
             for i, op in enumerate(word):
-                places = _places_of_parts(symbol, i) if op.of == GROUP else {None}
+                places = _places_of_parts(symbol, i) if op.of == ALL else {None}
                 if len(places) == 1 and None not in places:
                     symbol = _at_the_owner(symbol, i)
             found[symbol, word] = found.get((symbol, word), 0) + coefficient
         return found
 
     def owners(self, value: NormalForm, axis: str, shift: int = 0) -> NormalForm:
-        return self._apply(Operator(GROUP, taker(self.mesh[axis], shift)), axis, value)
+        return self._apply(Operator(ALL, taker(self.mesh[axis], shift)), axis, value)
 
     def first(self, value: NormalForm, axis: str) -> NormalForm:
-        return self._apply(Operator(GROUP, self.roots[axis]), axis, value)
+        return self._apply(Operator(ALL, self.roots[axis]), axis, value)
 
     def replace(self, old: NormalForm, new: NormalForm, axes: Axes, shift: int = 0) -> NormalForm:
         change: NormalForm = add(new, scale(old, -1))
@@ -208,12 +208,12 @@ class Algebra:
         whole, norm, varies, places = dict(gradient), [], [], []
         for i in range(len(self.axes)):
             to = {word[i].to for _, word in gradient}
-            place = next(iter(to)) if len(to) == 1 and to.isdisjoint((GROUP, IDENTITY.to)) else None
-            norm.append(SUM_ALL if to == {GROUP} else IDENTITY)
-            varies.append(place is None and to != {GROUP})
+            place = next(iter(to)) if len(to) == 1 and to.isdisjoint((ALL, IDENTITY.to)) else None
+            norm.append(SUM_ALL if to == {ALL} else IDENTITY)
+            varies.append(place is None and to != {ALL})
             places.append(place or 0)
             if place is not None:
-                whole = {(s, _with(w, i, Operator(GROUP, w[i].of))): c for (s, w), c in whole.items()}
+                whole = {(s, _with(w, i, Operator(ALL, w[i].of))): c for (s, w), c in whole.items()}
         if not gradient:
             return {}
         multiple, whole = _normalised(whole)
@@ -236,10 +236,10 @@ class Algebra:
             for i, (op, varying) in enumerate(zip(word, varies, strict=True)):
                 if not varying:
                     inner[i] = IDENTITY
-                elif op == IDENTITY or op.to == GROUP:
+                elif op == IDENTITY or op.to == ALL:
                     outer[i] = IDENTITY
                 else:
-                    inner[i] = IDENTITY if op.of == op.to else Operator(GROUP, op.of)
+                    inner[i] = IDENTITY if op.of == op.to else Operator(ALL, op.of)
                     outer[i] = Operator(op.to, op.to)
             if all(op == IDENTITY for op in inner):
                 multipliers = tuple(sorted((*symbol.multipliers, factor), key=repr))
@@ -332,7 +332,7 @@ def _places_of_parts(symbol: Symbol, axis: int) -> set[Any]:
     """The places of the norms' parts by which a value differs between devices; None for all else."""
     if symbol.kind == "norm":
         return {symbol.made_of.places[axis]}
-    if symbol.kind != "scaled" or symbol.made_of.word[axis].to != GROUP:
+    if symbol.kind != "scaled" or symbol.made_of.word[axis].to != ALL:
         return {None}
     numbers = [factor.number for factor in (symbol.made_of.multiplier, *symbol.multipliers)]
     varying = [s for number in numbers for (s, word), _ in number if word[axis] == IDENTITY]

@@ -26,7 +26,7 @@ def multiplied(part: Part) -> tuple[Value, ...]:
     )
 
 
-def in_two_parts(program: Program) -> Program:
+def gradients_last(program: Program) -> Program:
     """The program, with gradients of matrices after all else of backward.
 
     With them go moves of what they alone read. What is in turns of a ring stays in its loop.

@@ -27,7 +27,7 @@ Total = Callable[[Number, Callable[[Any], Any]], Any]  # total(n, f) = f(0) + ..
 
 
 Who = str | int  # all devices of the group, or the one that many places after the owner
-GROUP = "all"
+ALL = "all"
 
 
 class Operator(NamedTuple):
@@ -38,10 +38,10 @@ class Operator(NamedTuple):
 
 
 IDENTITY = Operator("each", "itself")
-SUM_ALL = Operator(GROUP, GROUP)
-OWNER = Operator(GROUP, 0)
+SUM_ALL = Operator(ALL, ALL)
+OWNER = Operator(ALL, 0)
 SLICE = Operator(0, 0)
-SUM_SLICE = Operator(0, GROUP)
+SUM_SLICE = Operator(0, ALL)
 
 
 # -------------------------------------------------------------------- meaning
@@ -80,7 +80,7 @@ def composed(left: Operator, right: Operator, n: Number) -> tuple[Number, Operat
     if left == IDENTITY or right == IDENTITY:
         return 1, right if left == IDENTITY else left
     both = (left.of, right.to)
-    shared: Number = n if both == (GROUP, GROUP) else 1 if GROUP in both else int(left.of == right.to)
+    shared: Number = n if both == (ALL, ALL) else 1 if ALL in both else int(left.of == right.to)
     return shared, Operator(left.to, right.of)
 
 
@@ -142,9 +142,9 @@ def sources_of(operator: Operator, device: Offset, named: tuple[int, ...]) -> tu
     itself = Source.SELF if device is None else device
     if operator == IDENTITY:
         return (itself,)
-    if operator.to not in (GROUP, device):
+    if operator.to not in (ALL, device):
         return ()
-    if operator.of != GROUP:
+    if operator.of != ALL:
         assert isinstance(operator.of, int)
         return (operator.of,)
     unnamed = (Source.SELF, Source.REST) if device is OTHER else (Source.REST,)

@@ -34,12 +34,12 @@ class PartialResult(NamedTuple):
 
     reference: Number  # m: any number will do; the largest score, and no exponential overflows
     total: Number  # l: the sum of the keys' weights
-    weighted: Number  # o: the sum of weight * value, a number or a vector of the head's size
+    weighted_sum: Number  # o: the sum of weight * value, a number or a vector of the head's size
 
     @property
     def output(self) -> Number:
         """The attention over the block: there is none without keys."""
-        return self.weighted / self.total
+        return self.weighted_sum / self.total
 
 
 def no_keys(reference: Number = -sys.float_info.max) -> PartialResult:
@@ -57,7 +57,7 @@ def of_block(scores: Sequence[Number], values: Sequence[Number], reals: Reals) -
     none = no_keys()
     reference = reduce(reals.maximum, scores, none.reference)
     weights = [exponential(score, reference, reals) for score in scores]
-    weighted = sum((w * v for w, v in zip(weights, values, strict=True)), none.weighted)
+    weighted = sum((w * v for w, v in zip(weights, values, strict=True)), none.weighted_sum)
     return PartialResult(reference, sum(weights, none.total), weighted)
 
 
@@ -68,7 +68,7 @@ def merge(first: PartialResult, second: PartialResult, reals: Reals) -> PartialR
     return PartialResult(
         reference,
         first.total * one + second.total * other,
-        first.weighted * one + second.weighted * other,
+        first.weighted_sum * one + second.weighted_sum * other,
     )
 
 

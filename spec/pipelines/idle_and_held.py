@@ -17,8 +17,8 @@ from spec.pipelines.pipeline import (
     delay,
     least_micro_batches,
     minimum,
-    order,
     warm_up,
+    works_of_stage,
 )
 
 
@@ -197,7 +197,7 @@ def fullest_in_order(
     least = replace(pipe, micro_batches=least_micro_batches(pipe))
     kept = Counter[int]()
     ends = Half.WEIGHTS if pipe.in_two_parts else Half.BACKWARD
-    for phase, _, chunk in order(least if pipe.is_folded else pipe, stage):
+    for phase, _, chunk in works_of_stage(least if pipe.is_folded else pipe, stage):
         if phase is Half.BACKWARD:
             most = max(most, held - sizes[chunk] + passing[chunk])
         if once and phase is Half.FORWARD:

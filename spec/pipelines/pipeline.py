@@ -192,7 +192,7 @@ def backward_unit(pipe: Pipeline, group: Number, chunk: Number, place: Number) -
     return forward_unit(pipe, group, pipe.chunks - 1 - chunk, place)
 
 
-def order(pipe: Pipeline, stage: int) -> list[Work]:
+def works_of_stage(pipe: Pipeline, stage: int) -> list[Work]:
     """All work of a stage. Raises ValueError for a pipeline that has no such schedule."""
     require_schedule(pipe)
     if not 0 <= stage < pipe.stages:

@@ -12,10 +12,10 @@ from spec.pipelines.pipeline import (
     Pipeline,
     Work,
     is_one_work,
-    order,
     place_of,
     require_schedule,
     virtual_stage,
+    works_of_stage,
 )
 
 
@@ -118,4 +118,4 @@ def _one_by_one(pipe: Pipeline, stage: int, works: Sequence[Work]) -> list[list[
 def timeline(pipe: Pipeline) -> Timeline:
     """A pipeline's orders, executed. Raises ValueError for one that has no such schedule."""
     require_schedule(pipe)
-    return timed([order(pipe, stage) for stage in range(pipe.stages)], pipe)
+    return timed([works_of_stage(pipe, stage) for stage in range(pipe.stages)], pipe)

@@ -12,7 +12,7 @@ from spec.checking.forms import Forms
 from spec.checking.symbols import EACH, EVERY, LAST, OWN, Multiplier, SquareNorm, Symbol, frozen
 from spec.derivation.derive import derive
 from spec.devices.operators import (
-    GROUP,
+    ALL,
     IDENTITY,
     OTHER,
     OWNER,
@@ -32,7 +32,7 @@ OPERATORS = [
     OWNER,
     SLICE,
     SUM_SLICE,
-    Operator(GROUP, 1),
+    Operator(ALL, 1),
     Operator(1, 1),
     Operator(0, 1),
 ]

@@ -16,7 +16,7 @@ from psem_model.predict.parts import BACKWARD, FORWARD
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
 from spec.models.transformer import EMBEDDING, LAYER
 from spec.pipelines.idle_and_held import fullest
-from spec.pipelines.pipeline import Half, order
+from spec.pipelines.pipeline import Half, works_of_stage
 from spec.pipelines.stages import pieces, sends
 from spec.plans.compose import combined, factor
 from spec.plans.strategies import STRATEGIES
@@ -46,7 +46,7 @@ def test_no_stage_needs_or_sends_more_than_those_that_are_looked_at(plan):
 def test_a_stage_is_fullest_when_its_order_of_work_says(pipe, data):
     sizes = [data.draw(st.integers(0, 99)) for _ in range(pipe.chunks)]
     stage = data.draw(st.integers(0, pipe.stages - 1))
-    work = order(pipe, stage)
+    work = works_of_stage(pipe, stage)
     held = accumulate((1 if w.half is Half.FORWARD else -1) * sizes[w.chunk] for w in work)
     assert fullest(pipe, stage, sizes) == max(held)
 

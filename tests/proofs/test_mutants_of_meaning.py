@@ -31,8 +31,8 @@ MUTANTS = [
     (
         "a sum of equal values forgets n",
         "operators.py",
-        "n if both == (GROUP, GROUP) else",
-        "1 if both == (GROUP, GROUP) else",
+        "n if both == (ALL, ALL) else",
+        "1 if both == (ALL, ALL) else",
         "T1 T3",
     ),
     (

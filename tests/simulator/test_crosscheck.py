@@ -197,15 +197,15 @@ BROKEN = [
     (
         "a sum of sums forgets n",
         "operators.py",
-        "n if both == (GROUP, GROUP)",
-        "1 if both == (GROUP, GROUP)",
+        "n if both == (ALL, ALL)",
+        "1 if both == (ALL, ALL)",
     ),
     ("any slice is the owner's", "operators.py", "int(left.of == right.to)", "1"),
     ("a mean over micro-steps is a sum", "forms.py", "(*self.axes, MICRO_STEPS)", "tuple(self.axes)"),
     (
         "a slice's norm is the whole norm",
         "algebra.py",
-        "SUM_ALL if to == {GROUP} else IDENTITY",
+        "SUM_ALL if to == {ALL} else IDENTITY",
         "SUM_ALL",
     ),
     (

@@ -238,7 +238,7 @@ def test_a_stage_holds_at_most_its_units_in_flight(planned):
         for name, at, chunk, has in (("embedding", 0, 0, kept[0]), ("head", -1, -1, kept[2])):
             if stage is found.stages[at]:
                 own = chunk % pipe.chunks
-                works = [work for work in pipeline.order(pipe, k) if work.chunk == own]
+                works = [work for work in pipeline.works_of_stage(pipe, k) if work.chunk == own]
                 signs = [1 if work.half is Half.FORWARD else -1 for work in works]
                 most = max(sum(signs[:i]) for i in range(len(signs) + 1))
                 assert stage.room.peak[name] == most * has

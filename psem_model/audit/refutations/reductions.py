@@ -55,7 +55,7 @@ Scores = Sequence[int]
 Sent = Callable[[PartialResult], list[Any]]
 
 
-@refutes("F5", "sums_without_rescaling", [0], [1], lambda block: [block.total, block.weighted])
+@refutes("F5", "sums_without_rescaling", [0], [1], lambda block: [block.total, block.weighted_sum])
 @refutes("F5", "averages_of_outputs", [0], [0, 0], lambda block: [Fraction(1, 2), block.output / 2])
 def blocks_of_keys_reduced_as_they_are(
     values: Values, first: Scores, second: Scores, sent: Sent

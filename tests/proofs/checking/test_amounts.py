@@ -123,7 +123,7 @@ MUTANTS = [
         "a norm of slices is the whole norm",
         "spec",
         "algebra.py",
-        "norm.append(SUM_ALL if to == {GROUP} else IDENTITY)",
+        "norm.append(SUM_ALL if to == {ALL} else IDENTITY)",
         "norm.append(SUM_ALL)",
     ),
     (

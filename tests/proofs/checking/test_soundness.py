@@ -11,8 +11,8 @@ MUTANTS = [
     (
         "a sum of equal values forgets n",
         "operators.py",
-        "n if both == (GROUP, GROUP) else",
-        "1 if both == (GROUP, GROUP) else",
+        "n if both == (ALL, ALL) else",
+        "1 if both == (ALL, ALL) else",
     ),
     ("another device's slice is the owner's", "operators.py", "int(left.of == right.to)", "1"),
     (
@@ -60,8 +60,8 @@ MUTANTS = [
     (
         "the first device is the owner",
         "algebra.py",
-        "self._apply(Operator(GROUP, self.roots[axis]), axis, value)",
-        "self._apply(Operator(GROUP, 0), axis, value)",
+        "self._apply(Operator(ALL, self.roots[axis]), axis, value)",
+        "self._apply(Operator(ALL, 0), axis, value)",
     ),
     (
         "contributions are the same on all devices",
@@ -144,8 +144,8 @@ MUTANTS = [
     (
         "the first device is where it is along the first axis",
         "algebra.py",
-        "self._apply(Operator(GROUP, self.roots[axis]), axis, value)",
-        "self._apply(Operator(GROUP, [*self.roots.values()][0]), axis, value)",
+        "self._apply(Operator(ALL, self.roots[axis]), axis, value)",
+        "self._apply(Operator(ALL, [*self.roots.values()][0]), axis, value)",
     ),
     (
         "of two words that become one the last counts",
@@ -180,13 +180,13 @@ MUTANTS = [
     (
         "a norm of slices is the whole norm",
         "algebra.py",
-        "norm.append(SUM_ALL if to == {GROUP} else IDENTITY)",
+        "norm.append(SUM_ALL if to == {ALL} else IDENTITY)",
         "norm.append(SUM_ALL)",
     ),
     (
         "a whole norm is a slice's",
         "algebra.py",
-        "norm.append(SUM_ALL if to == {GROUP} else IDENTITY)",
+        "norm.append(SUM_ALL if to == {ALL} else IDENTITY)",
         "norm.append(IDENTITY)",
     ),
     (

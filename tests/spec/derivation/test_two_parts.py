@@ -9,7 +9,7 @@ from psem_model.predict.closed import symbolic
 from psem_model.predict.gpt import gpt
 from spec.checking.programs import check_program
 from spec.costs.model_costs import fullest_moment, kept_bytes, waiting_bytes
-from spec.derivation.two_parts import in_two_parts, multiplied
+from spec.derivation.two_parts import gradients_last, multiplied
 from spec.devices.layouts import LayoutError
 from spec.language.moves import Move
 from spec.models.transformer import EMBEDDING, HEAD, LAYER
@@ -22,7 +22,8 @@ def costs(strategy):
     """Of a GPT in symbols, its backward in two parts."""
     plan = symbolic(gpt(strategy, V=16, s=8, h=8, a=4, L=2, m=4))
     return {
-        name: (in_two_parts(each.program), each.indices, each.mesh) for name, each in plan.costs.items()
+        name: (gradients_last(each.program), each.indices, each.mesh)
+        for name, each in plan.costs.items()
     }
 
 
@@ -30,7 +31,7 @@ def costs(strategy):
 @given(plans())
 def test_both_parts_together_are_the_lines_of_backward_and_have_their_types(plan):
     for program in plan.programs:
-        split = in_two_parts(program)
+        split = gradients_last(program)
         assert sorted(map(str, split.backward)) == sorted(map(str, program.backward))
         found, before = check_program(split).lies, check_program(program).lies
         assert {value: found[value] for value in before} == before
@@ -41,7 +42,7 @@ def test_both_parts_together_are_the_lines_of_backward_and_have_their_types(plan
 @examples(60)
 @given(plans())
 def test_the_first_part_needs_nothing_of_the_second_and_makes_what_goes_on(plan):
-    for program in map(in_two_parts, plan.programs):
+    for program in map(gradients_last, plan.programs):
         first, second = program.parts_of_backward
         later = {line.makes for line in second}
         assert not later & {value for line in first for value in line.reads}
@@ -51,7 +52,7 @@ def test_the_first_part_needs_nothing_of_the_second_and_makes_what_goes_on(plan)
 @examples(60)
 @given(plans())
 def test_the_second_part_reads_inputs_and_cotangents_and_no_weight(plan):
-    for program in map(in_two_parts, plan.programs):
+    for program in map(gradients_last, plan.programs):
         _, second = program.parts_of_backward
         assert not any(value.role is Role.WEIGHT for line in second for value in line.reads)
         made = {line.makes for line in program.backward} | {program.seed}
@@ -62,7 +63,7 @@ def test_the_second_part_reads_inputs_and_cotangents_and_no_weight(plan):
 @given(plans())
 def test_gradients_of_matrices_wait_and_those_of_vectors_do_not(plan):
     """In turns of a ring is no matrix: all of them wait."""
-    for program in map(in_two_parts, plan.programs):
+    for program in map(gradients_last, plan.programs):
         _, second = program.parts_of_backward
         later = {line.makes for line in second}
         waiting = {weight for weight, gradient in program.gradients.items() if gradient in later}
@@ -96,7 +97,7 @@ def test_a_device_holds_between_the_two_parts_what_its_own_features_are():
     """
     b, s, h = 3, 8, 8
     plan = gpt("tp(2)", V=16, s=s, h=h, a=4, L=2, m=4)
-    program = in_two_parts(plan.costs[LAYER].program)
+    program = gradients_last(plan.costs[LAYER].program)
     indices = plan.model.sizes(b, s) | {"f": 5}
     # inputs: two norms, and half of the heads; cotangents: half of three, and of two sums
     others = s * b * h * (2 * 2 + 1 + 3 + 2 * 2)
@@ -131,7 +132,7 @@ def test_what_the_second_part_alone_reads_is_gathered_in_it():
 
 def test_a_second_part_before_the_first_is_refused():
     plan = gpt("dp", V=16, s=8, h=8, a=4, L=2, m=4)
-    program = in_two_parts(plan.costs[LAYER].program)
+    program = gradients_last(plan.costs[LAYER].program)
     first, second = program.parts_of_backward
     wrong = type(program)(
         *(program.part, program.axes, program.forward, (*second, *first), program.gives, program.seed),

@@ -18,7 +18,7 @@ from spec.devices.layouts import (
     normalised,
 )
 from spec.devices.operators import (
-    GROUP,
+    ALL,
     IDENTITY,
     OWNER,
     SLICE,
@@ -168,4 +168,4 @@ def test_transposes_of_collectives_are_collectives():
     assert transpose(SUM_SLICE) == OWNER
     assert transpose(SLICE) == SLICE
     assert transpose(IDENTITY) == IDENTITY
-    assert transpose(Operator(GROUP, 1)) == Operator(1, GROUP)  # broadcast, reduce
+    assert transpose(Operator(ALL, 1)) == Operator(1, ALL)  # broadcast, reduce

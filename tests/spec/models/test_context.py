@@ -172,7 +172,9 @@ def test_the_proofs_hold(claim):
 
 def without_rescaling(first, second, reals):
     reference = reals.maximum(first.reference, second.reference)
-    return PartialResult(reference, first.total + second.total, first.weighted + second.weighted)
+    return PartialResult(
+        reference, first.total + second.total, first.weighted_sum + second.weighted_sum
+    )
 
 
 def rescaled_once(first, second, reals):
@@ -180,12 +182,12 @@ def rescaled_once(first, second, reals):
     reference = reals.maximum(first.reference, second.reference)
     scale = exponential(first.reference, reference, reals)
     return PartialResult(
-        reference, first.total * scale + second.total, first.weighted * scale + second.weighted
+        reference, first.total * scale + second.total, first.weighted_sum * scale + second.weighted_sum
     )
 
 
 def only_totals_rescaled(first, second, reals):
-    return merge(first, second, reals)._replace(weighted=first.weighted + second.weighted)
+    return merge(first, second, reals)._replace(weighted_sum=first.weighted_sum + second.weighted_sum)
 
 
 @pytest.mark.parametrize(

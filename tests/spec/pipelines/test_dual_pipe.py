@@ -34,8 +34,8 @@ from spec.pipelines.pipeline import (
     Pipeline,
     is_one_work,
     least_micro_batches,
-    order,
     virtual_stage,
+    works_of_stage,
 )
 from spec.pipelines.timeline import timeline, waits_for
 from tests.support.pipes import boundary_sends, enough
@@ -66,7 +66,7 @@ def published(pipe):
 def said(pipe, stage):
     """The works of a stage; those that are one are written together. Upper case: of the first chunk."""
     found = []
-    works = order(pipe, stage)
+    works = works_of_stage(pipe, stage)
     for before, work in zip([None, *works], works, strict=False):
         letter = LETTER[work.half] if work.chunk == 0 else LETTER[work.half].lower()
         if before and is_one_work(pipe, stage, before, work):
@@ -114,7 +114,7 @@ def by_steps(p, m, k):
 def test_the_order_is_that_of_the_published_steps_whatever_the_sizes(p, more):
     pipe = Pipeline(V, p, 2 * p + more, 2)
     for stage in range(p):
-        works = order(pipe, stage)
+        works = works_of_stage(pipe, stage)
         assert [(work.half, work.chunk) for work in works] == [*by_steps(p, 2 * p + more, stage)]
 
 
@@ -122,15 +122,17 @@ def test_the_order_is_that_of_the_published_steps_whatever_the_sizes(p, more):
 def test_each_chunk_runs_as_a_stage_of_1f1b_with_as_many_stages_as_chunks(pipe):
     plain = Pipeline(Order.ONE_F_ONE_B, pipe.virtual_stages, pipe.micro_batches)
     for stage, chunk in product(range(pipe.stages), (0, 1)):
-        works = [w for w in order(pipe, stage) if w.chunk == chunk and w.half is not Half.WEIGHTS]
+        works = [
+            w for w in works_of_stage(pipe, stage) if w.chunk == chunk and w.half is not Half.WEIGHTS
+        ]
         virtual = virtual_stage(pipe, stage, chunk)
-        assert [w._replace(chunk=0) for w in works] == order(plain, virtual)
+        assert [w._replace(chunk=0) for w in works] == works_of_stage(plain, virtual)
 
 
 @given(pipelines())
 def test_every_stage_does_each_work_once_and_second_parts_in_the_order_of_first_parts(pipe):
     for stage in range(pipe.stages):
-        works = order(pipe, stage)
+        works = works_of_stage(pipe, stage)
         assert len(works) == pipe.works
         assert set(works) == {*product(Half, range(pipe.micro_batches), (0, 1))}
         first, second = (
@@ -183,7 +185,7 @@ def test_what_runs_together_passes_on_what_it_makes_when_both_have_ended(p, more
     pipe = Pipeline(V, p, 2 * p + more, 2, f, f + w, of_weights=w)
     starts = timeline(pipe).starts
     for stage in range(p):
-        works = order(pipe, stage)
+        works = works_of_stage(pipe, stage)
         for before, work in pairwise(works):
             if before.half is Half.FORWARD and is_one_work(pipe, stage, before, work):
                 assert starts[stage][work] == starts[stage][before] + f
@@ -224,12 +226,12 @@ def closed_start(pipe, stage, work):
 def test_the_closed_forms_keep_what_works_need_and_the_order_of_each_stage(pipe):
     run = timeline(pipe)
     closed = [
-        {w: closed_start(pipe, k, w) for w in order(pipe, k) if w.half is not Half.WEIGHTS}
+        {w: closed_start(pipe, k, w) for w in works_of_stage(pipe, k) if w.half is not Half.WEIGHTS}
         for k in range(pipe.stages)
     ]
     for stage, own in enumerate(closed):
         now = 0
-        for work in order(pipe, stage):
+        for work in works_of_stage(pipe, stage):
             start = own.get(work, now)
             assert run.starts[stage][work] <= start
             assert now <= start
@@ -244,7 +246,7 @@ def test_the_closed_forms_keep_what_works_need_and_the_order_of_each_stage(pipe)
 def held(pipe, stage, size, waiting):
     """What a stage holds after each of its works."""
     change = {Half.FORWARD: size, Half.BACKWARD: waiting - size, Half.WEIGHTS: -waiting}
-    return accumulate(change[work.half] for work in order(pipe, stage))
+    return accumulate(change[work.half] for work in works_of_stage(pipe, stage))
 
 
 @given(pipelines())
@@ -257,7 +259,7 @@ def test_every_stage_holds_one_more_than_there_are_chunks(pipe):
         for chunk in (0, 1):
             signs = [
                 {Half.FORWARD: 1, Half.BACKWARD: -1, Half.WEIGHTS: 0}[work.half]
-                for work in order(pipe, stage)
+                for work in works_of_stage(pipe, stage)
                 if work.chunk == chunk
             ]
             after = pipe.virtual_stages - 1 - virtual_stage(pipe, stage, chunk)
@@ -275,7 +277,7 @@ def test_the_fullest_moment_is_that_of_any_number_of_micro_batches(pipe, more, s
         }
         change[Half.WEIGHTS] = [-w for w in waiting]
         now = most = 0
-        for phase, _, chunk in order(longer, stage):
+        for phase, _, chunk in works_of_stage(longer, stage):
             if phase is Half.BACKWARD:
                 most = max(most, now - sizes[chunk] + passing[chunk])
             now += change[phase][chunk]
@@ -303,7 +305,7 @@ def test_what_a_chunk_keeps_once_is_there_while_any_micro_batch_is(
                 return sum(k * size + w * wait + (k + w > 0) * one for k, size, w, wait, one in each)
 
             most = 0
-            for phase, _, chunk in order(run, stage):
+            for phase, _, chunk in works_of_stage(run, stage):
                 kept[chunk] += phase is Half.FORWARD
                 work = during[chunk] - sizes[chunk] if phase is Half.BACKWARD else 0
                 most = max(most, there(), there() + work)
@@ -329,7 +331,7 @@ def test_counted_the_fullest_moment_of_zero_bubble_orders_is_their_closed_form(
 def test_stages_send_what_their_neighbours_need_and_the_last_nothing_to_itself(pipe):
     sent = [0] * pipe.stages
     for stage in range(pipe.stages):
-        for work in order(pipe, stage):
+        for work in works_of_stage(pipe, stage):
             need = waits_for(work, stage, pipe)
             if need and need[0] != stage:
                 sent[need[0]] += 1

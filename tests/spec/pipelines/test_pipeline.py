@@ -26,7 +26,7 @@ from spec.pipelines.idle_and_held import (
     makespan,
     warm_up_start,
 )
-from spec.pipelines.pipeline import Half, Order, Pipeline, Work, order, warm_up
+from spec.pipelines.pipeline import Half, Order, Pipeline, Work, warm_up, works_of_stage
 from spec.pipelines.timeline import timed, timeline, waits_for
 from tests.support.pipes import IN_ONE_PART, boundary_sends
 
@@ -45,7 +45,7 @@ def pipelines(draw, kinds=tuple(IN_ONE_PART)):
 
 def of(pipe, stage, phase):
     """A stage's forwards, or its backwards, in its order."""
-    return [work for work in order(pipe, stage) if work.half is phase]
+    return [work for work in works_of_stage(pipe, stage) if work.half is phase]
 
 
 def closed_starts(pipe, stage):
@@ -96,7 +96,8 @@ def test_the_most_that_a_stage_holds_is_what_its_order_of_work_says_whatever_chu
     sizes = (sizes * pipe.chunks)[: pipe.chunks]
     for stage in range(pipe.stages):
         signed = (
-            sizes[work.chunk] * (1 if work.half is Half.FORWARD else -1) for work in order(pipe, stage)
+            sizes[work.chunk] * (1 if work.half is Half.FORWARD else -1)
+            for work in works_of_stage(pipe, stage)
         )
         assert fullest(pipe, stage, sizes) == max(accumulate(signed))
 
@@ -128,7 +129,7 @@ def test_no_work_starts_before_what_it_needs_or_while_its_stage_is_busy(pipe, cl
     times = {Half.FORWARD: pipe.forward, Half.BACKWARD: pipe.backward}
     for stage in stages:
         now = 0
-        for work in order(pipe, stage):
+        for work in works_of_stage(pipe, stage):
             assert now <= starts[stage][work]
             need = waits_for(work, stage, pipe)
             if need:
@@ -140,14 +141,14 @@ def test_no_work_starts_before_what_it_needs_or_while_its_stage_is_busy(pipe, cl
 def test_every_stage_does_every_unit_once_each_way(pipe):
     every = set(product(pipe.halves, range(pipe.micro_batches), range(pipe.chunks)))
     for stage in range(pipe.stages):
-        assert len(order(pipe, stage)) == len(every)
-        assert set(order(pipe, stage)) == every
+        assert len(works_of_stage(pipe, stage)) == len(every)
+        assert set(works_of_stage(pipe, stage)) == every
 
 
 @given(pipelines())
 def test_a_forward_goes_before_a_backward_by_the_warm_up_alone(pipe):
     for stage in range(pipe.stages):
-        place = {work: x for x, work in enumerate(order(pipe, stage))}
+        place = {work: x for x, work in enumerate(works_of_stage(pipe, stage))}
         for unit, forward in enumerate(of(pipe, stage, Half.FORWARD)):
             for back, backward in enumerate(of(pipe, stage, Half.BACKWARD)):
                 first = place[forward] < place[backward]
@@ -158,7 +159,7 @@ def test_a_forward_goes_before_a_backward_by_the_warm_up_alone(pipe):
 def test_no_order_of_work_takes_less(pipe, random):
     """Each stage does any work whose need is done, until all is done."""
     done = [[] for _ in range(pipe.stages)]
-    left = [order(pipe, stage) for stage in range(pipe.stages)]
+    left = [works_of_stage(pipe, stage) for stage in range(pipe.stages)]
     while any(left):
         stage = random.randrange(pipe.stages)
         wanted = [(w, waits_for(w, stage, pipe)) for w in left[stage]]
@@ -174,7 +175,7 @@ def test_no_order_of_work_takes_less(pipe, random):
 def test_stages_send_what_their_neighbours_need(pipe):
     sent = [0] * pipe.stages
     for stage in range(pipe.stages):
-        for work in order(pipe, stage):
+        for work in works_of_stage(pipe, stage):
             need = waits_for(work, stage, pipe)
             if need and need[0] != stage:
                 sent[need[0]] += 1
@@ -215,7 +216,7 @@ def test_interleaving_divides_the_bubble_by_the_chunks():
 
 
 def test_the_interleaved_order_is_that_of_two_stages_with_two_chunks():
-    first = order(Pipeline(Order.INTERLEAVED, 2, 4, 2), 0)
+    first = works_of_stage(Pipeline(Order.INTERLEAVED, 2, 4, 2), 0)
     said = " ".join(f"{w.half.name[0]}{w.micro_batch}{'ab'[w.chunk]}" for w in first)
     # warm-up of 2(p - 1) + (v - 1) p = 4, then one forward, one backward
     warm, steady, cool = "F0a F1a F0b F1b", "F2a B0b F3a B1b F2b B0a F3b B1a", "B2b B3b B2a B3a"
@@ -231,7 +232,7 @@ def test_closed_forms_are_symbolic_too():
 
 @given(pipelines([Order.ONE_F_ONE_B]), st.data())
 def test_a_backward_before_its_forward_is_a_deadlock(pipe, data):
-    orders = [order(pipe, stage) for stage in range(pipe.stages)]
+    orders = [works_of_stage(pipe, stage) for stage in range(pipe.stages)]
     stage = data.draw(st.integers(0, pipe.stages - 1))
     back = Work(Half.BACKWARD, 0, 0)
     orders[stage].remove(back)
@@ -275,7 +276,7 @@ def test_pipelines_without_a_schedule_are_refused(pipe, words):
 
 def test_stages_that_are_not_there_are_refused():
     with pytest.raises(ValueError, match="expected one of 0 to 1"):
-        order(Pipeline(Order.GPIPE, 2, 4), 2)
+        works_of_stage(Pipeline(Order.GPIPE, 2, 4), 2)
 
 
 # ------------------------------------------------------------- the claims, and wrong closed forms

@@ -21,7 +21,7 @@ from spec.models.transformer import (
     layer_name,
 )
 from spec.pipelines import idle_and_held
-from spec.pipelines.pipeline import Half, Order, Pipeline, order, virtual_stage
+from spec.pipelines.pipeline import Half, Order, Pipeline, virtual_stage, works_of_stage
 from spec.pipelines.stages import (
     NO_LAYER,
     alike,
@@ -439,5 +439,5 @@ def test_an_update_before_the_last_backward_makes_stale_reads():
 @given(pipelines())
 def test_a_stage_may_update_after_all_its_work_and_not_before(pipe):
     for stage in range(pipe.stages):
-        works = len(order(pipe, stage))
+        works = len(works_of_stage(pipe, stage))
         assert [may_update(done, pipe.works) for done in range(works + 1)] == [False] * works + [True]

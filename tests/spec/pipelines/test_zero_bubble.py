@@ -32,9 +32,9 @@ from spec.pipelines.pipeline import (
     Pipeline,
     delay,
     least_micro_batches,
-    order,
     warm_up,
     weights_done,
+    works_of_stage,
 )
 from spec.pipelines.timeline import timed, timeline, waits_for
 from spec.pipelines.zero_bubble import first_part_start, paired_forward_start, second_part_start
@@ -66,13 +66,13 @@ def closed_starts(pipe, stage):
         early = unit <= warm_up(pipe, stage)
         return (warm_up_start if early else paired_forward_start)(pipe, stage, unit)
 
-    return {work: start(work) for work in order(pipe, stage)}
+    return {work: start(work) for work in works_of_stage(pipe, stage)}
 
 
 def held(pipe, stage, size, waiting):
     """What a stage holds after each of its works."""
     change = {Half.FORWARD: size, Half.BACKWARD: waiting - size, Half.WEIGHTS: -waiting}
-    return accumulate(change[work.half] for work in order(pipe, stage))
+    return accumulate(change[work.half] for work in works_of_stage(pipe, stage))
 
 
 @given(pipelines())
@@ -99,7 +99,7 @@ def test_steps_in_a_row_take_as_long_each_as_the_first_stage_from_its_first_star
         [
             work._replace(micro_batch=work.micro_batch + step * pipe.micro_batches)
             for step in range(steps)
-            for work in order(pipe, stage)
+            for work in works_of_stage(pipe, stage)
         ]
         for stage in range(pipe.stages)
     ]
@@ -134,7 +134,7 @@ def test_a_stage_holds_as_much_as_the_closed_form_says(pipe, size, waiting):
 @given(pipelines())
 def test_every_stage_does_each_work_once_and_second_parts_in_turn(pipe):
     for stage in range(pipe.stages):
-        works = order(pipe, stage)
+        works = works_of_stage(pipe, stage)
         assert len(works) == pipe.works
         assert {(w.half, w.micro_batch) for w in works} == {
             *product(Half, range(pipe.micro_batches)),
@@ -148,15 +148,18 @@ def test_every_stage_does_each_work_once_and_second_parts_in_turn(pipe):
 def test_without_second_parts_zb_h1_is_1f1b_and_its_messages_are_the_same(pipe):
     plain = Pipeline(Order.ONE_F_ONE_B, pipe.stages, pipe.micro_batches)
     for stage in range(pipe.stages):
-        works = [work for work in order(pipe, stage) if work.half is not Half.WEIGHTS]
-        assert works == order(plain, stage)
+        works = [work for work in works_of_stage(pipe, stage) if work.half is not Half.WEIGHTS]
+        assert works == works_of_stage(plain, stage)
         assert boundary_sends(pipe, stage) == boundary_sends(plain, stage)
 
 
 def test_zb_h1_is_as_worked_out_by_hand():
     """The first stage never puts a second part off; the last of four does, for three backwards."""
     pipe = Pipeline(Order.ZB_H1, 4, 6)
-    said = [[f"{LETTER[w.half]}{w.micro_batch + 1}" for w in order(pipe, stage)] for stage in (0, 3)]
+    said = [
+        [f"{LETTER[w.half]}{w.micro_batch + 1}" for w in works_of_stage(pipe, stage)]
+        for stage in (0, 3)
+    ]
     first, last = map(" ".join, said)
     steady = "F4 B1 W1 F5 B2 W2 F6 B3 W3"
     assert first == f"F1 F2 F3 {steady} B4 W4 B5 W5 B6 W6"
@@ -188,7 +191,7 @@ def test_pipelines_without_such_a_schedule_are_refused(pipe, words):
 def test_with_fewer_micro_batches_the_closed_forms_do_not_hold(monkeypatch):
     monkeypatch.setattr(spec, "require_schedule", lambda pipe: None)
     pipe = Pipeline(Order.ZB_H1, 3, 2)
-    orders = [order(pipe, stage) for stage in range(3)]
+    orders = [works_of_stage(pipe, stage) for stage in range(3)]
     assert timed(orders, pipe).makespan > makespan(pipe)
 
 
