@@ -319,6 +319,12 @@ def test_a_field_that_is_null_and_of_no_family_changes_nothing(shape):
     assert shape("llama-3-8b", anything=None) == shape("llama-3-8b")
 
 
+def test_embeddings_that_are_learned_are_refused_and_without_them_nothing_changes(shape):
+    assert shape("llama-3-8b", learned_embeddings=False) == shape("llama-3-8b")
+    with pytest.raises(BadInput, match="learned_embeddings: given true; expected false"):
+        shape("llama-3-8b", learned_embeddings=True)
+
+
 def test_what_other_published_configurations_have_besides_changes_nothing(shape):
     medium = {
         "n_embd": 1024,
