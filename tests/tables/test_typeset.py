@@ -68,7 +68,7 @@ def test_every_report_fits_the_text_of_a_default_article(psem, asked):
 def test_numbers_of_a_report_are_set_to_the_right_under_their_unit(psem):
     _, out, _ = psem(*REPORTS[0], "--format", "latex")
     stages = out[out.index("caption{Stages") :]
-    assert r"\begin{tabular}{@{}rrrrrrrrr@{}}" in stages
+    assert r"\begin{tabular}{@{}rrrrrrrrrr@{}}" in stages
     assert r"\shortstack[r]{resting,\\GB}" in stages
     assert "2,270,756,864 & 1 & 22.7076 &" in stages
 
