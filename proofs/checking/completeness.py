@@ -25,11 +25,11 @@ from spec.derivation.derive import derive
 from spec.devices.mesh import Axes, group_size, shard_contains
 from spec.devices.operators import OTHER, SUM_ALL, NormalForm, Operator, PerDevice, Source, sources_of
 from spec.language.schedule import MICRO_STEPS, Schedule
-from spec.meaning.match import Copies, first_difference
+from spec.meaning.match import Copies, Place, first_difference
 from spec.meaning.reference import Reference, first_divergence, primes, run
 from spec.models.states import MIXED_ADAM
 from spec.numbers.arithmetic import ceil_div
-from spec.plans.placement import BATCH
+from spec.plans.placement import BATCH, on_batch
 from spec.plans.strategies import STRATEGIES
 
 DATA = cache(primes)  # of every run
@@ -84,6 +84,10 @@ def _own_their_chunks(k: Kernel) -> None:
         owners, numbers = {place.device for place in places}, {place.element for place in places}
         if len(owners) < devices or len(numbers) < 2:
             raise KernelError(f"{k.claim}: of {devices} devices {owners} own elements {numbers}")
+    lost = derive(on_batch("M", "M", "R", "S"))  # no parameters
+    missed = first_divergence(lost, {BATCH: 2}, data=DATA)
+    if missed is None or missed.has is not None or missed.place != Place((0,), 0):
+        raise KernelError(f"{k.claim}: what is kept nowhere is missed at {missed}")
 
 
 def _probed(k: Kernel, operator: Operator) -> Theorem:

@@ -274,8 +274,12 @@ def _of_statistics() -> Iterator[tuple[str, Schedule]]:
 
 
 def values_for_slices() -> Iterator[tuple[Schedule, bool]]:
-    """Summed gradients that go where there is room for slices; whether they are slices, or are cut."""
+    """Summed gradients that go where there is room for slices; whether they are slices, or are cut.
+
+    And what is changed there: slices that are made zero before the others are added.
+    """
     zero2 = derive(STRATEGIES["zero2"])
+    yield around(zero2, first=(_scaled(GRADIENTS, 0),)), True
     for kind, within in product((Kind.ALL_REDUCE, Kind.REDUCE_SCATTER), (GROUP, ())):
 
         def other(op: Op, kind: Kind = kind, within: Axes = within) -> Op:

@@ -100,6 +100,7 @@ def broken_schedules() -> tuple[Broken, ...]:
         ),
         Broken("zeros_are_not_there_in_the_next_step", "whole", _of_released_zeros(), steps=2),
         Broken("a_view_is_kept_before_the_update", "fresh", _of_an_old_view(), steps=2),
+        Broken("a_norm_is_of_gradients_at_a_sum", "fresh", _of_another_norm()),
         *_of_one_need(),
         *_of_places(),
         *_of_multiples(),
@@ -230,6 +231,21 @@ def _of_an_old_view() -> Schedule:
     reads = tuple(replace(op, source=view) for op in dp.micro_step)
     keep = operation(Kind.KEEP, Buffer.PARAMETERS, view, span=Span.ALL_UNITS)
     return replace(around(dp, before=(keep,)), micro_step=reads, start=(view,))
+
+
+def _of_another_norm() -> Schedule:
+    """Data parallelism that clips by the norm of a gradient at summed parameters, and drops that."""
+    dp, view, fresh, norm = derive(STRATEGIES["dp"]), Buffer.VIEW, Buffer.FRESH, Buffer.NORM
+    forward, backward = (replace(op, source=view) for op in dp.micro_step)
+    wrong = (
+        operation(Kind.ALL_REDUCE, Buffer.PARAMETERS, view, axes=(BATCH,), span=Span.UNIT),
+        *(forward, replace(backward, into=fresh, span=Span.UNIT)),
+        operation(Kind.SQUARE_NORM, fresh, norm),
+        operation(Kind.RELEASE, fresh),
+    )
+    reduced, *rest = dp.finish
+    clips = (reduced, operation(Kind.CLIP, Buffer.GRADIENTS, by=norm), *rest)
+    return replace(meant(dp, clip=True), micro_step=(*dp.micro_step, *wrong), finish=clips)
 
 
 def _of_released_zeros() -> Schedule:

@@ -5,7 +5,9 @@ Symbols are those of `model_symbols`. Activations are bytes that one device keep
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from proofs.claim import claim
 from proofs.costs.model_symbols import Symbols, with_experts
@@ -20,12 +22,18 @@ from proofs.costs.weights import (
     largest_are_found,
     mlps_are_cut,
     model_has_weights,
+    own_model_is_alike,
+    rows_are_told,
 )
 from proofs.language.programs import GPT, LLAMA
 from proofs.trusted.kernel import Kernel, Theorem
+from proofs.trusted.terms import And
+from spec.costs.model_costs import numbers_of, weight_elements
 from spec.derivation.distribute import EVERYTHING, PAIRS
 from spec.models.parts import embedding, head, layer
 from spec.models.profiles import TEXTBOOK, realised
+from spec.models.transformer import Latent
+from spec.models.values import Part
 
 
 @claim("A1")
@@ -66,13 +74,24 @@ def layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
     of_rows = realised(layer(x.shape), replace(TEXTBOOK, rows=frozenset({"layer_norm"})), 2)
     rows["numbers_of_rows"] = x.program("", part=of_rows), 34 * sbh + pairs + 2 * 2 * 4 * tokens
     largest_are_found(k)
+    own_model_is_alike(k)
     own_parts_are_all(k)
     own_rows_are_all(k)
     stored_beside(k)
     own_parts_of_layers_are_all(k)
     places = k.reals("places")
     weights_of_layer, ends = 12 * x.h * x.h + 13 * x.h, (2 * x.v + places + 2) * x.h
-    return *x.keeps(rows), model_has_weights(k, x.shape, weights_of_layer, ends, places)
+    numbers = {
+        "embedding_numbers": ("", first, 8 * tokens, 8 * x.s),
+        "embedding_numbers_in_turns": ("cp", first, 8 * tokens / n, 8 * x.s),
+        "head_numbers": ("", last, 8 * tokens, 4),
+        "layer_numbers": ("", None, 0, 0),
+    }
+    return (
+        *x.keeps(rows),
+        *_numbers_take(x, numbers),
+        model_has_weights(k, x.shape, weights_of_layer, ends, places),
+    )
 
 
 @claim("A2")
@@ -105,7 +124,48 @@ def gated_layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
     }
     heads = 2 * x.h * x.d * (x.a + x.kv)
     weights_of_layer, ends = heads + 3 * x.h * x.f + 2 * x.h, (2 * x.v + 1) * x.h
-    return *x.keeps(rows), model_has_weights(k, x.shape, weights_of_layer, ends)
+    cosines = {
+        "layer_angles": ("", None, 0, 2 * x.s * x.d * 2),
+        "embedding_numbers": ("", embedding(x.shape), 8 * tokens, 0),
+    }
+    return (
+        *x.keeps(rows),
+        *_numbers_take(x, cosines),
+        model_has_weights(k, x.shape, weights_of_layer, ends),
+        *_latent_layer(x),
+    )
+
+
+def _latent_layer(x: Symbols) -> tuple[Theorem, ...]:
+    """Of a layer whose queries, keys and values are made from few features of each token.
+
+    It keeps what a norm takes and gives of these few, 4 of 2 bytes, queries and keys, of features that
+    are turned and others, values, and what attention gives the output product. Turned features of keys
+    are made from all features, once for all heads. (2405.04434, section 2.1)
+    """
+    few, of_queries, straight, of_values = x.k.reals("few of_queries straight of_values")
+    shape = replace(x.shape, latent=Latent(few, of_queries, straight, of_values))
+    x.sizes |= {**shape.sizes(x.b, x.s), "r": x.sizes["r"]}
+    part = layer(replace(LLAMA, latent=Latent(4, 4, 2, 2)))
+    program, tokens, of_a_key = x.program("", part=part), x.b * x.s, straight + x.d
+    heads = (x.a + x.kv) * (of_a_key + of_values)
+    kept = tokens * (8 * x.h + 4 * (few + of_queries) + 2 * heads + 8 * x.f + 2 * x.a * x.s)
+    of_inputs = x.h * (of_queries + few + x.d) + of_queries + few
+    of_few = of_queries * x.a * of_a_key + few * x.kv * (straight + of_values)
+    has = of_inputs + of_few + x.a * of_values * x.h + 3 * x.h * x.f + 2 * x.h
+    found = sum(weight_elements(program, x.sizes, {}).values())
+    return (*x.keeps({"latent": (program, kept)}), x.k.prove("latent_layer_has", found == has))
+
+
+def _numbers_take(x: Symbols, rows: Mapping[str, tuple[str, Part | None, Any, Any]]) -> list[Theorem]:
+    """What devices keep of a part's tokens, and of places and the count of a loss, if they keep any."""
+    found = []
+    for name, (strategy, part, tokens, places) in rows.items():
+        program = x.program(strategy, part=part)
+        has = numbers_of((program,), x.shape, x.sizes, x.mesh(program), 2)
+        claim = And(tokens == has.tokens, places == has.places)
+        found.append(x.k.prove(f"{name}_take", claim))
+    return found
 
 
 @claim("A3")
@@ -136,4 +196,5 @@ def expert_layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
     }
     experts_weights_are_counted(k)
     mlps_are_cut(k)
+    rows_are_told(k)
     return x.keeps(rows)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from proofs.language.programs import DEEPSEEK, GPT, LLAMA
+from proofs.language.programs import DEEPSEEK, GPT, LLAMA, WITH_EXPERTS
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.terms import And
 from spec.costs.model_costs import active, further_elements, largest_part, parameters
+from spec.models.custom import Custom
 from spec.models.parts import parts
+from spec.models.profiles import rows_of
 from spec.models.transformer import DENSE, INDICES, USUAL, Transformer
 from spec.numbers.arithmetic import Number
 from spec.plans.model_strategies import MODEL_AXES
@@ -53,6 +55,29 @@ def largest_are_found(k: Kernel) -> None:
             raise KernelError(f"{k.claim}: the largest part has {has} weights, not {expected}")
 
 
+def own_model_is_alike(k: Kernel) -> None:
+    """Raise KernelError unless a model of one's own, of GPT's parts, has GPT's indices and weights.
+
+    And has weights with positions if one of its weights has an index that is another name of theirs.
+    """
+    shape, samples, positions = replace(GPT, layers=3), 2, 7
+    sizes = shape.sizes(samples, positions)
+    others = {index: size for index, size in sizes.items() if index not in "bs"}
+    lengths = {**others, "u": "s"}
+    own = Custom(parts(shape), shape.layers, tuple(lengths.items()))
+    as_places = Custom(own.parts, own.layers, tuple({**lengths, "w": "u"}.items()))
+    if own.sizes(samples, positions) != sizes or parameters(own) != parameters(shape):
+        raise KernelError(f"{k.claim}: a model of GPT's parts has other weights than GPT")
+    of_words, more = replace(as_places, parts=own.parts[:1]), (positions - 1) * shape.hidden
+    for has in (largest_part, lambda model, *length: sum(parameters(model, *length).values())):
+        if has(of_words, positions) - has(of_words) != more:
+            raise KernelError(f"{k.claim}: there are not as many weights as for each position")
+    if own.weighs_positions or not as_places.weighs_positions:
+        raise KernelError(f"{k.claim}: which weights have positions is not so")
+    if own.layers_of(1, 3) != shape.layers_of(1, 3) or not own.has_index("v") or own.has_index("e"):
+        raise KernelError(f"{k.claim}: a model of GPT's parts has other layers, or indices, than GPT")
+
+
 def experts_weights_are_counted(k: Kernel) -> None:
     """Raise KernelError unless a token passes as many weights as without experts, in a wider MLP.
 
@@ -70,6 +95,31 @@ def experts_weights_are_counted(k: Kernel) -> None:
     expected = several.further * (two - one + 2 * h**2 + 3 * h)
     if further_elements(replace(several, layers=2)) != expected:
         raise KernelError(f"{k.claim}: further modules have other weights than {expected}")
+
+
+ROWS: dict[
+    str, dict[str, tuple[str, ...]]
+] = {  # of weights, as torch.nn has them: what a product makes, a table's entries, the experts
+    "embedding": {"word_weight": ("v",), "place_weight": ("w",)},
+    "layer": {
+        **{
+            f"{name}_weight": indices
+            for name, indices in (("query", ("g", "r", "d")), ("output", ("h",)))
+        },
+        **{"router_weight": ("j",), "up_weight": ("e",), "down_weight": ("e",), "up_bias": ("e",)},
+        **{"query_bias": ("g", "r", "d"), "mlp_norm_scale": ("h",)},
+    },
+    "head": {"head_weight": ("v",), "final_norm_bias": ("h",)},
+}
+
+
+def rows_are_told(k: Kernel) -> None:
+    """Raise KernelError unless weights have those rows, which are never cut."""
+    for part in parts(WITH_EXPERTS[0]):
+        weights = {weight.name: weight for weight in part.weights}
+        for name, rows in ROWS[part.name].items():
+            if rows_of(weights[name], part) != rows:
+                raise KernelError(f"{k.claim}: {name} has the rows {rows_of(weights[name], part)}")
 
 
 def mlps_are_cut(k: Kernel) -> None:

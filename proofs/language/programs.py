@@ -19,6 +19,7 @@ from proofs.language.damaged_programs import (
     damaged_rings,
     with_less_kept,
     with_other_functions,
+    with_other_gradients,
 )
 from proofs.language.line_by_line import read_earlier, so_of_every_line
 from proofs.language.listed_programs import ListedPrograms
@@ -29,8 +30,8 @@ from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.terms import BoolSort, If, Or
 from spec.checking.programs import check_program, on_whole_values
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS, distribute
-from spec.devices.layouts import LayoutError
-from spec.language.moves import Axis, Move
+from spec.devices.layouts import PARTIAL, WHOLE, LayoutError, along
+from spec.language.moves import Axis, Move, move_of
 from spec.language.programs import Program
 from spec.meaning.terms import Terms, differentiated
 from spec.models.parts import layer, parts
@@ -203,6 +204,11 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     for line, damaged in (*with_other_functions(ring), *with_other_functions(sliced)):
         if must_reject(check_program, damaged) != line:
             raise KernelError(f"{line}: another line is said to be wrong")
+    for damaged in with_other_gradients(sliced):
+        (weight,) = (w for w, gradient in sliced.gradients.items() if damaged.gradients[w] != gradient)
+        if must_reject(check_program, damaged) != (sliced.part.name, weight.name):
+            raise KernelError(f"{weight.name}: another gradient is said to be wrong")
+    _require_names(Value("value", ("s", "g")))
     for axis in AXES:
         for damaged in damaged_programs(distribute(projection(), (axis,))):
             must_reject(check_program, damaged)
@@ -214,6 +220,16 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
         runs.of_listed(listed()),
         contractions_have_transposes(k.part("transposes")),
     )
+
+
+def _require_names(value: Value) -> None:
+    """Raise KernelError unless a value that is brought to lie otherwise has a name for each way."""
+    ways = (WHOLE, *map(along, value.indices))
+    for before in (*ways, PARTIAL):
+        others = [(axis, lie) for axis in ("one", "other") for lie in ways if lie != before]
+        names = {move_of(value, axis, before, lie).makes.name for axis, lie in others}
+        if len(names) < len(others):
+            raise KernelError(f"{value.name} lies in {len(others)} ways, and has {len(names)} names")
 
 
 def _require_fit(part: Part) -> None:

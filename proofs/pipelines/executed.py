@@ -7,12 +7,12 @@ and how many micro-batches are in flight on each stage.
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from proofs.trusted.kernel import KernelError
 from spec.pipelines.idle_and_held import bubble, bubble_repeated, fullest, in_flight, makespan
 from spec.pipelines.pipeline import Half, Order, Pipeline, works_of_stage
-from spec.pipelines.timeline import timeline
+from spec.pipelines.timeline import timed, timeline
 
 FORWARD, BACKWARD, WEIGHTS = Fraction(3), Fraction(7), Fraction(2)
 PIPES = (
@@ -38,6 +38,22 @@ def require_executed() -> None:
             raise KernelError(f"B1: {pipe} idles {run.bubble(0)}, among others {idle}")
         if not pipe.in_two_parts and any(_holds_otherwise(pipe, stage) for stage in stages):
             raise KernelError(f"B1: {pipe} holds otherwise than its order says")
+        _require_waiting(pipe)
+
+
+def _require_waiting(pipe: Pipeline) -> None:
+    """Raise KernelError unless no stage does a unit's work before the one that it is made from."""
+    orders = [works_of_stage(pipe, stage) for stage in range(pipe.stages)]
+    for stage, works in enumerate(orders):
+        for early, late in pairwise(pipe.durations):
+            before, after = (next(w for w in works if w.half is half) for half in (early, late))
+            exchanged = {before: after, after: before}
+            wrong = [exchanged.get(work, work) for work in works]
+            try:
+                timed([*orders[:stage], wrong, *orders[stage + 1 :]], pipe)
+            except ValueError:
+                continue
+            raise KernelError(f"B1: {pipe} does {after} before {before} on stage {stage}")
 
 
 def _holds_otherwise(pipe: Pipeline, stage: int) -> bool:

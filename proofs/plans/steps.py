@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from proofs.plans.norms import DEVICES, axes_of, every_slice_counts_once
 from proofs.trusted.kernel import KernelError
@@ -14,7 +15,7 @@ from spec.derivation.steps import derive_step
 from spec.devices.layouts import LayoutError
 from spec.devices.mesh import ALL_WEIGHTS, Axes, along_devices
 from spec.language.programs import Program
-from spec.language.schedule import Buffer, Kind, Op, Schedule, Span
+from spec.language.schedule import Buffer, Kind, Op, Phase, Schedule, Span
 from spec.language.steps import Group, Step
 from spec.models.profiles import TEXTBOOK
 from spec.models.states import State
@@ -52,6 +53,7 @@ def require_accepted(names: tuple[str, ...], parts: Sequence[Part]) -> None:
         plan, step.programs, derive_step(product, parts, again=EVERYTHING).programs
     )
     _require_faults_are_found(plan, step)
+    _require_lines_are_told(plan, step)
 
 
 def _require_layers_made_again(plan: str, plain: Programs, again: Programs) -> None:
@@ -60,6 +62,37 @@ def _require_layers_made_again(plan: str, plain: Programs, again: Programs) -> N
         part = program.part
         if recomputed.kept != ((part.takes,) if is_layer(part.name) else program.kept):
             raise KernelError(f"{plan}: {part.name} keeps {recomputed.kept}, made again")
+
+
+def _require_lines_are_told(plan: str, step: Step) -> None:
+    """Raise KernelError unless of a part without a move one of its lines is said to be wrong.
+
+    And unless the states' schedule of a group neither counts tokens nor divides by their number.
+    """
+    at = max(range(len(step.programs)), key=lambda number: len(step.programs[number].moves))
+    program = step.programs[at]
+    damaged = program.without(program.moves[0])
+    others = (*step.programs[:at], damaged, *step.programs[at + 1 :])
+    told = _wrong(replace(step, programs=others))
+    if told not in [(program.part.name, line) for line in damaged.lines]:
+        raise KernelError(f"{plan}: without {program.moves[0]}, {told} is said to be wrong")
+    first, *rest = step.groups
+    for op in (
+        Op(Kind.COUNT, Phase.REDUCE, Buffer.TOKENS),
+        Op(Kind.DIVIDE, Phase.REDUCE, Buffer.GRADIENTS, by=Buffer.TOTAL_TOKENS),
+    ):
+        counted = replace(first.schedule, finish=(op, *first.schedule.finish))
+        if not _wrong(replace(step, groups=(replace(first, schedule=counted), *rest))):
+            raise KernelError(f"{plan}: {op} is a line of the states' schedule")
+
+
+def _wrong(step: Step) -> Any:
+    """Where a step is wrong, apart from what the verdict says of its schedules; nothing if nowhere."""
+    try:
+        check_step(step)
+    except LayoutError as error:
+        return error.at
+    return None
 
 
 def _require_faults_are_found(plan: str, step: Step) -> None:

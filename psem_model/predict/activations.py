@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
 
 from psem_model.predict.parts import PartCosts
-from spec.costs.model_costs import elements
+from spec.costs.model_costs import Numbers, numbers_of
 from spec.models.parts import Model
-from spec.models.profiles import COUNT_BYTES, NUMBER_BYTES, Profile, Samples
-from spec.models.transformer import EMBEDDING, HEAD, Transformer, is_layer, is_turned
+from spec.models.profiles import Profile, Samples
+from spec.models.transformer import Transformer, is_layer
 from spec.numbers.arithmetic import Number
 from spec.pipelines.idle_and_held import (
     fullest,
@@ -21,8 +21,6 @@ from spec.pipelines.idle_and_held import (
 )
 from spec.pipelines.pipeline import Pipeline, virtual_stage
 from spec.pipelines.stages import before_layers, layers_before
-
-READS = {EMBEDDING: "tokens", HEAD: "next_words"}  # by their numbers
 
 
 @dataclass(frozen=True)
@@ -55,12 +53,10 @@ class Activations:
         sizes = self._of_chunks(*names)
         return self._fullest(sizes, [0 for _ in sizes], *names)
 
-    def with_numbers(
-        self, model: Transformer, sequence: Number, width: Number, offload: bool
-    ) -> Number:
+    def with_numbers(self, model: Transformer, width: Number, offload: bool) -> Number:
         """That of all parts, where they are not on the host, and numbers of samples."""
         of_parts = [0 for _ in self.chunks] if offload else self._of_chunks()
-        numbers = [numbers_of(chunk, model, self.costs, sequence, width) for chunk in self.chunks]
+        numbers = [self._numbers(chunk, model, width) for chunk in self.chunks]
         if self.profile.samples is not Samples.STEP:
             return self._fullest(of_parts, [each.places + each.tokens for each in numbers])
         of_step = [self.pipe.micro_batches * each.tokens for each in numbers]
@@ -68,6 +64,12 @@ class Activations:
         if len(self.chunks) == 1:
             return of_step[0] + self._fullest(of_parts, places)
         return self._fullest(of_parts, places, once=of_step)
+
+    def _numbers(self, chunk: Mapping[str, int], model: Transformer, width: Number) -> Numbers:
+        """Those of the parts of a chunk, which are of the same sizes, on the same mesh."""
+        programs = [each.program for name, each in self.costs.items() if chunk[name]]
+        of = next(iter(self.costs.values()))
+        return numbers_of(programs, model, of.indices, of.mesh, width)
 
     def _fullest(
         self,
@@ -134,37 +136,3 @@ def _backward(
     else:
         yield from ((name, chunk[name]) for name in layers)
     yield from ((name, 1) for name in reversed(more) if name in first_ones)
-
-
-# ------------------------------------------------------------------ numbers of samples
-@dataclass(frozen=True)
-class Numbers:
-    """Bytes that a chunk keeps of one micro-batch: of its tokens, and of the places of a sample's.
-
-    Places are numbers, where they are learned, else cosines and sines, once for all layers. With them
-    is the count by which a mean loss is divided.
-    """
-
-    tokens: Number
-    places: Number
-
-
-def numbers_of(
-    chunk: Mapping[str, int],
-    model: Transformer,
-    costs: Mapping[str, PartCosts],
-    sequence: Number,
-    width: Number,
-) -> Numbers:
-    """Those of a chunk with so many of each part, on one device. `width`: bytes of a cosine."""
-    parts = [name for name in costs if chunk[name]]
-    tokens = sum(NUMBER_BYTES * _tokens(costs[name], READS[name]) for name in parts if name in READS)
-    learned = NUMBER_BYTES * sequence if model.positions and EMBEDDING in parts else 0
-    turned = 2 * width * sequence * model.head_dim if model.turned and any(map(is_turned, parts)) else 0
-    return Numbers(tokens, learned + turned + (COUNT_BYTES if HEAD in parts else 0))
-
-
-def _tokens(costs: PartCosts, name: str) -> Number:
-    lies = costs.program.lies
-    value = next(value for value in lies if value.plain_name == name)
-    return elements(replace(value, indices=("b", "s")), lies[value], costs.indices, costs.mesh)

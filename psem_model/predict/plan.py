@@ -297,7 +297,7 @@ class StageCosts:
         plan = self.plan
         if plan.profile.samples is Samples.NONE or not isinstance(plan.model, Transformer):
             return self.activations_of()
-        return self.held.with_numbers(plan.model, plan.sequence, plan.policy.computed, plan.offload)
+        return self.held.with_numbers(plan.model, plan.policy.computed, plan.offload)
 
     def activations_of(self, *names: str) -> Number:
         """Those of some parts alone, or of all, at their own fullest moment."""

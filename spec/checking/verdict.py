@@ -18,7 +18,7 @@ run that breaks it alone and diverges.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product as combinations
 from typing import Any
 
@@ -58,7 +58,7 @@ class Verdict:
     rule: str = ""
     step: int = 0
     op: Op | None = None
-    why: Why = field(default=("", ""), compare=False)
+    why: Why = ("", "")
     op_index: int = -1  # of the operation, counted from the start of the step; -1 for its end
 
 

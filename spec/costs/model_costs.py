@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from spec.costs.lifetimes import arriving, live
 from spec.devices.collectives import COLLECTIVES, RING
@@ -11,11 +12,13 @@ from spec.devices.mesh import Device, Mesh, group_size
 from spec.language.moves import Move
 from spec.language.programs import Program
 from spec.models.parts import Model, parts
-from spec.models.transformer import Transformer, is_layer
+from spec.models.profiles import COUNT_BYTES, NUMBER_BYTES
+from spec.models.transformer import EMBEDDING, HEAD, Transformer, is_layer, is_turned
 from spec.models.values import Value
 from spec.numbers.arithmetic import Number, quotient
 
 Indices = Mapping[str, Number]  # how many values each index has
+READS = {EMBEDDING: "tokens", HEAD: "next_words"}  # by their numbers
 
 
 def elements(
@@ -103,6 +106,36 @@ def fullest_moment(program: Program, indices: Indices, mesh: Mesh) -> Number:
             if move.makes in second and program.is_at_once(move)
         )
     return max(moments)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Bytes that parts keep of one micro-batch: of its tokens, and of the places of a sample's.
+
+    Places are numbers, where they are learned, else cosines and sines, once for all layers. With them
+    is the count by which a mean loss is divided.
+    """
+
+    tokens: Number
+    places: Number
+
+
+def numbers_of(
+    programs: Iterable[Program], model: Transformer, indices: Indices, mesh: Mesh, width: Number
+) -> Numbers:
+    """Those of some parts, on one device. `width`: bytes of a cosine."""
+    of = {program.part.name: program for program in programs}
+    tokens = sum(_tokens(of[name], READS[name], indices, mesh) for name in of if name in READS)
+    learned = NUMBER_BYTES * indices["s"] if model.positions and EMBEDDING in of else 0
+    is_needed = model.turned and any(map(is_turned, of))
+    turned = 2 * width * indices["s"] * model.head_dim if is_needed else 0
+    return Numbers(NUMBER_BYTES * tokens, learned + turned + (COUNT_BYTES if HEAD in of else 0))
+
+
+def _tokens(program: Program, name: str, indices: Indices, mesh: Mesh) -> Number:
+    """How many a device has of the tokens of that name."""
+    value = next(value for value in program.lies if value.plain_name == name)
+    return elements(replace(value, indices=("b", "s")), program.lies[value], indices, mesh)
 
 
 def _bytes(

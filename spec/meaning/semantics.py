@@ -39,7 +39,6 @@ Store = dict[BufferPart, tuple[bool, Any]]  # where -> (on the host, value)
 
 _REST_OF = {STATE_OF[buffer]: buffer for buffer in RESTING}
 _COPY = (Kind.FETCH, Kind.OFFLOAD, Kind.KEEP, Kind.RECOMPUTE)
-_IN_ITS_ROOM = (Kind.SCALE, Kind.DIVIDE, Kind.CLIP)  # what is there is changed in place
 
 # why nothing is known of an element
 OWN_SLICE_ONLY = "each device has its own slice only"
@@ -182,9 +181,12 @@ def execute(  # noqa: C901
         return tuple(a for a in room if a not in said) if room else room
 
     def fitting(buffer: Buffer, value: Any) -> Any:
-        """A value that goes into a place: only `keep`, and an update, cut whole values to its room."""
+        """A value that goes into a place: only `keep`, and an update, cut whole values to its room.
+
+        And zero times slices, which is zero everywhere.
+        """
         slices = cut(buffer)
-        if slices and op.kind not in (Kind.KEEP, Kind.UPDATE, *_IN_ITS_ROOM):
+        if slices and op.kind not in (Kind.KEEP, Kind.UPDATE, Kind.SCALE):
             domain.require_a_slice(value, slices)
         return value
 

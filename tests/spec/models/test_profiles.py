@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -10,7 +9,6 @@ from hypothesis import given
 
 from psem_model.measure.measured import Run
 from psem_model.measure.simulated import measured
-from psem_model.predict.activations import numbers_of
 from psem_model.predict.asked import Asked
 from psem_model.predict.read import read
 from psem_model.predict.report import predicted
@@ -18,10 +16,12 @@ from psem_model.predict.rounding import rounded
 from psem_model.reading.profiles import read as profiled
 from psem_model.reading.shapes import small
 from psem_model.text.errors import BadInput
+from spec.costs.model_costs import numbers_of
 from spec.derivation.distribute import distribute
-from spec.models.parts import parts
+from spec.models.parts import layer, parts
 from spec.models.profiles import TEXTBOOK, realised_parts, rows_of
 from spec.models.states import MIXED_ADAM, State
+from spec.models.transformer import DENSE, STRAIGHT
 from spec.plans.model_strategies import MODEL_AXES
 from tests.support.profiled_plans import MODEL, SHAPE, profiled_as
 from tests.support.profiles import profiles
@@ -240,10 +240,11 @@ def test_numbers_of_a_step_are_kept_for_all_its_micro_batches(tmp_path):
     assert kept("step") - kept("micro-batch") == 2 * 2 * 8 * 4  # of tokens and of next words
 
 
-@pytest.mark.parametrize(("name", "has"), [("dense_layer", 2 * 2 * 8 * 4), ("straight_layer", 0)])
-def test_cosines_and_sines_are_kept_where_layers_of_any_kind_are_turned(name, has):
+@pytest.mark.parametrize(("kind", "has"), [(DENSE, 2 * 2 * 8 * 4), (STRAIGHT, 0)])
+def test_cosines_and_sines_are_kept_where_layers_of_any_kind_are_turned(kind, has):
     model = replace(small("llama", True), head_dim=4)
-    assert numbers_of(Counter([name]), model, {name: None}, 8, 2).places == has
+    program = distribute(layer(model, frozenset({kind})), ())
+    assert numbers_of((program,), model, {"s": 8}, {}, 2).places == has
 
 
 def test_norms_whose_tokens_are_cut_are_summed_by_each_use_or_first(tmp_path):
