@@ -6,11 +6,19 @@ and how many micro-batches are in flight on each stage.
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 from itertools import accumulate, pairwise
 
 from proofs.trusted.kernel import KernelError
-from spec.pipelines.idle_and_held import bubble, bubble_repeated, fullest, in_flight, makespan
+from spec.pipelines.idle_and_held import (
+    bubble,
+    bubble_repeated,
+    fullest,
+    fullest_in_order,
+    in_flight,
+    makespan,
+)
 from spec.pipelines.pipeline import Half, Order, Pipeline, works_of_stage
 from spec.pipelines.timeline import timed, timeline
 
@@ -38,6 +46,8 @@ def require_executed() -> None:
             raise KernelError(f"B1: {pipe} idles {run.bubble(0)}, among others {idle}")
         if not pipe.in_two_parts and any(_holds_otherwise(pipe, stage) for stage in stages):
             raise KernelError(f"B1: {pipe} holds otherwise than its order says")
+        if any(_keeps_otherwise(pipe, stage) for stage in stages):
+            raise KernelError(f"B1: what chunks of {pipe} keep once is there otherwise than while used")
         _require_waiting(pipe)
 
 
@@ -62,3 +72,15 @@ def _holds_otherwise(pipe: Pipeline, stage: int) -> bool:
     works = works_of_stage(pipe, stage)
     held = accumulate(sizes[w.chunk] * (1 if w.half is Half.FORWARD else -1) for w in works)
     return fullest(pipe, stage, sizes) != max(held)
+
+
+def _keeps_otherwise(pipe: Pipeline, stage: int) -> bool:
+    """Whether what a chunk keeps once is not there just while any of its micro-batches is."""
+    works, chunks = works_of_stage(pipe, stage), range(pipe.chunks)
+    ends = Half.WEIGHTS if pipe.in_two_parts else Half.BACKWARD
+    once, nothing, moments = [2**chunk for chunk in chunks], [0 for _ in chunks], []
+    for number, _ in enumerate(works, 1):
+        done = Counter((work.half, work.chunk) for work in works[:number])
+        there = (chunk for chunk in chunks if done[Half.FORWARD, chunk] > done[ends, chunk])
+        moments.append(sum(once[chunk] for chunk in there))
+    return fullest_in_order(pipe, stage, nothing, nothing, nothing, once) != max(moments)
