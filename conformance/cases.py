@@ -5,40 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 
-
-@dataclass(frozen=True)
-class Mlp:
-    """Linear layers between so many features, each but the last followed by a gelu."""
-
-    widths: tuple[int, ...]
-    biases: bool = True
-
-    def __str__(self) -> str:
-        return f"mlp {'-'.join(map(str, self.widths))}{'' if self.biases else ' without biases'}"
-
-
-@dataclass(frozen=True)
-class Decoder:
-    """A transformer like Llama: rms norms, turned queries and keys, a gated silu, no biases.
-
-    `gpt`: like GPT: layer norms, learned places, a gelu, biases, the head's words are the embedding's.
-    `fused`: attention by one kernel, that keeps no pairs of tokens.
-    """
-
-    layers: int
-    hidden: int
-    heads: int
-    kv_heads: int
-    feed_forward: int
-    vocabulary: int
-    sequence: int
-    fused: bool = False
-    gpt: bool = False
-
-    def __str__(self) -> str:
-        kind = f"{'fused ' if self.fused else ''}{'gpt' if self.gpt else 'decoder'}"
-        heads = f"{self.heads}/{self.kv_heads}"
-        return f"{kind} {self.layers}x{self.hidden}x{self.feed_forward} {heads} {self.vocabulary}"
+from conformance.shapes import (
+    DEEP,
+    EVEN,
+    FUSED,
+    FUSED_GROUPED,
+    GPT,
+    GROUPED,
+    JOINED,
+    LARGE,
+    ODD,
+    PLAIN,
+    SMALL,
+    UNEVEN,
+    WIDE,
+    WITH_EXPERTS,
+    Configured,
+    Decoder,
+    Mlp,
+)
 
 
 @dataclass(frozen=True)
@@ -59,7 +44,7 @@ class Case:
     """
 
     strategy: str
-    model: Mlp | Decoder
+    model: Mlp | Decoder | Configured
     mesh: tuple[tuple[str, int], ...]
     samples: int = 2
     optimizer: str = "adam"
@@ -85,6 +70,11 @@ class Case:
         for _, size in self.mesh:
             product *= size
         return product
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether its parameters are those of one process: all is computed, and in float64."""
+        return not (self.mixed or self.fake or isinstance(self.model, Configured))
 
     @property
     def is_beside(self) -> bool:
@@ -116,20 +106,6 @@ def _told(name: str, value: object) -> str:
         return "no_sync"
     words = name.replace("_", " ")
     return words if value is True else f"no {words}" if value is False else f"{words} {value}"
-
-
-# --------------------------------------------------------------------------------- models
-EVEN, ODD, PLAIN = Mlp((8, 16, 8)), Mlp((7, 13, 5)), Mlp((12, 20, 20, 4), biases=False)
-SMALL = Decoder(2, 16, 4, 4, 24, 32, 6)  # tokens of a micro-batch differ in number from features
-GROUPED = Decoder(3, 24, 4, 2, 40, 30, 8)  # fewer heads of keys than of queries
-WIDE = Decoder(2, 32, 8, 8, 48, 64, 8)
-FUSED, FUSED_GROUPED = replace(SMALL, sequence=8, fused=True), replace(GROUPED, fused=True)
-GPT = replace(SMALL, gpt=True)
-UNEVEN = Decoder(2, 16, 4, 4, 24, 30, 8)  # words that do not divide by 4
-DEEP = Decoder(8, 16, 2, 2, 24, 20, 6)
-
-
-LARGE = Mlp((300, 700, 700, 300))  # of more than one bucket, by default
 
 
 def on(**mesh: int) -> tuple[tuple[str, int], ...]:
@@ -320,6 +296,8 @@ def _later() -> Iterator[Case]:
         yield Case(f"fsdp2 x {strategy}", fives, on(batch=7, tensor=5), fake=True)
     yield from _whole_words()
     yield from _uneven()
+    yield from _kernels()
+    yield from _configured()
     for order, chunks in (("gpipe", 1), ("1f1b", 1), ("interleaved", 2)):
         yield Case(
             "pp", replace(fives, layers=10), on(pipe=5), order=order, chunks=chunks, micro_steps=5
@@ -333,6 +311,36 @@ def _later() -> Iterator[Case]:
     for rotate in ("all-to-all", "all-gather"):
         yield Case("cp", replace(odd, fused=True, sequence=15), on(context=5), rotate=rotate)
         yield Case("cp", replace(even, fused=True), on(context=7), rotate=rotate, samples=1)
+
+
+def _kernels() -> Iterator[Case]:
+    """FSDP2 of models whose attention is one kernel, in fp32 and in bf16 mixed precision."""
+    odd = Decoder(3, 20, 5, 5, 27, 31, 7, fused=True)  # features and words that no ranks divide
+    for model, n in ((FUSED, 2), (FUSED_GROUPED, 4), (odd, 3)):
+        for mixed in (False, True):
+            for reshard in (None, True, False):
+                yield Case("fsdp2", model, on(batch=n), mixed=mixed, reshard=reshard)
+    for model in (FUSED_GROUPED, odd):
+        yield Case("fsdp2", model, on(batch=32), mixed=True, fake=True)
+        yield Case("hsdp", model, on(replica=2, shard=2), mixed=True)
+        yield Case("fsdp2", model, on(batch=4), mixed=True, micro_steps=2, each=False)
+
+
+def _configured() -> Iterator[Case]:
+    """FSDP2 of transformers' own modules, some of whose weights are one array."""
+    for model in JOINED:
+        for n in (2, 3):
+            yield Case("fsdp2", model, on(batch=n))
+        yield Case("fsdp2", model, on(batch=4), mixed=True, reshard=True)
+        yield Case("hsdp", model, on(replica=2, shard=2))
+        yield Case("ddp", model, on(batch=3))
+        yield Case("zero redundancy", model, on(batch=3))
+        yield Case("fsdp2", model, on(batch=24), mixed=True, fake=True)
+    for model in WITH_EXPERTS:
+        for n in (2, 5):
+            yield Case("fsdp2", model, on(batch=n))
+        yield Case("fsdp2", model, on(batch=4), mixed=True)
+        yield Case("zero redundancy", model, on(batch=3))
 
 
 def _whole_words() -> Iterator[Case]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 PACKAGED = Path(__file__).parents[1] / "examples" / "configurations"
-FILE = Path(__file__).parent / "counts.json"
+FILE, ROWS = (Path(__file__).parent / name for name in ("counts.json", "arrays.json"))
 SIZES: dict[str, dict[str, Any]] = json.loads((Path(__file__).parent / "sizes.json").read_text())
 
 
@@ -23,3 +24,9 @@ def recorded() -> dict[str, int]:
     """How many parameters each has, as recorded."""
     counts: dict[str, int] = json.loads(FILE.read_text())["counts"]
     return counts
+
+
+def recorded_rows() -> dict[str, Counter[tuple[int, int]]]:
+    """The parameters of each, as recorded: how many have so many rows, and elements of a row."""
+    found = json.loads(ROWS.read_text())
+    return {name: Counter({(rows, row): n for rows, row, n in of}) for name, of in found.items()}

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from conformance.cases import Case, Decoder
+from conformance.cases import Case
 from conformance.figures import BUCKETS, KEPT, ON_HOST, PINNED, WAITING, Figure, Values, together
 from conformance.logs import Log
 from conformance.plans import Planned, figures_of
-from conformance.profiles import REPLICATED
+from conformance.profiles import REPLICATED, changes
+from conformance.shapes import Decoder
 from psem_model.predict.plan import Plan
 from spec.devices.mesh import HOST
 from spec.models.states import State
@@ -17,10 +18,11 @@ from spec.models.states import State
 
 @dataclass(frozen=True)
 class Derived:
-    """Figures of a case. `outside`: those of which psem says nothing."""
+    """Figures of a case. `named`: by a profile's name alone. `outside`: of which psem says nothing."""
 
     textbook: Values
     profile: Values
+    named: Values
     outside: frozenset[Figure] = frozenset()
 
 
@@ -28,7 +30,8 @@ def derived(case: Case, log: Log) -> Derived:
     """All figures of a case, for the ranks of its log."""
     planned, ranks = Planned(case, log.shapes), tuple(log.ranks)
     textbook, profile = (_figures(planned, plan, ranks) for plan in (planned.textbook, planned.profile))
-    return Derived(textbook, profile, frozenset(_outside(case)))
+    named = _figures(planned, planned.named, ranks) if changes(case) else profile
+    return Derived(textbook, profile, named, frozenset(_outside(case)))
 
 
 def _figures(planned: Planned, plan: Plan, ranks: Iterable[int]) -> Values:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
-from conformance.cases import Case, Decoder
+from conformance.cases import Case
 from conformance.figures import (
     BUCKETS,
     COUNTS,
@@ -19,13 +19,18 @@ from conformance.figures import (
     Figure,
     master,
 )
-from conformance.profiles import profile_of
+from conformance.profiles import by_name, profile_of
+from conformance.shapes import Configured, Decoder, Mlp
 from psem_model.predict.parts import Moved
 from psem_model.predict.plan import Plan, StageCosts
+from psem_model.reading.configurations import shape as shaped
+from psem_model.reading.families import FAMILIES
+from psem_model.reading.fields import Fields
 from psem_model.reading.products import parse
 from spec.costs.memory import MODEL_STATES
 from spec.devices.mesh import HOST
 from spec.models.opaque import Opaque
+from spec.models.profiles import Profile
 from spec.models.states import POLICIES, State
 from spec.models.transformer import Transformer
 from spec.numbers.arithmetic import Number
@@ -51,8 +56,10 @@ Shapes = Mapping[str, tuple[int, ...]]
 Sent = dict[Figure, tuple[Number, Number]]  # elements and bytes, by kind and axis
 
 
-def transformer(shape: Decoder) -> Transformer:
+def transformer(shape: Decoder | Configured) -> Transformer:
     """psem's model of the same shape."""
+    if isinstance(shape, Configured):
+        return shaped(Fields(shape.family, shape.content), FAMILIES[shape.family])
     gpt = shape.gpt
     return Transformer(
         shape.layers,
@@ -103,7 +110,7 @@ class Planned:
             Order(case.order or "1f1b"), case.sizes.get("pipe", 1), case.micro_steps, case.chunks
         )
         policy = POLICIES[MIXED if self.in_bf16 else PRECISIONS[case.optimizer]]
-        if isinstance(model, Decoder):
+        if not isinstance(model, Mlp):
             of = transformer(model), product_of(case), case.sizes, case.samples, model.sequence
             return Plan(*of, pipe, policy)
         psi = sum(map(prod, self.shapes.values()))
@@ -120,7 +127,15 @@ class Planned:
     @cached_property
     def profile(self) -> Plan:
         """Under PyTorch's profile."""
-        profile = profile_of(self.case)
+        return self.under(profile_of(self.case))
+
+    @cached_property
+    def named(self) -> Plan:
+        """Under what a name says of it alone."""
+        return self.under(by_name(self.case))
+
+    def under(self, profile: Profile) -> Plan:
+        """Under some profile."""
         policy = profile.types(POLICIES[PRECISIONS[self.case.optimizer]])
         return replace(self.textbook, profile=profile, policy=policy, unit=None)
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from conformance.cases import Case, Decoder
+from conformance.cases import Case
 from conformance.figures import Figure
+from conformance.shapes import Decoder, Mlp
 from psem_model.reading.profiles import changed, read
 from spec.models.profiles import Profile
 
@@ -15,8 +16,6 @@ NAMES = {"ddp": "ddp", "zero redundancy": "zero-redundancy", "cp": "ddp"} | dict
     ("fsdp2", "hsdp", "fsdp2 x tp", "fsdp2 x tp+sp"), "fully-shard"
 )
 NAMES |= {"tp": "parallelize", "tp+sp": "parallelize"}
-ATTENTION = ["scores", "seen", "shares"]  # inside a kernel
-NORMS = ("attention_norm", "mlp_norm", "final_norm")
 REPLICATED = ("ddp", "zero redundancy", "cp")
 SHARDED = ("fsdp2", "hsdp", "fsdp2 x tp", "fsdp2 x tp+sp")
 TENSOR = ("tp", "tp+sp", "fsdp2 x tp", "fsdp2 x tp+sp")
@@ -49,65 +48,58 @@ EVERY = (*REPLICATED, *SHARDED, "tp", "tp+sp", "pp")
 
 
 def name_of(case: Case) -> str:
+    """What a user types as `--profile` for a case: a packaged profile, and what is added to it."""
+    return "+".join((base_of(case), *_additions(case)))
+
+
+def base_of(case: Case) -> str:
     """The packaged profile of a case."""
     if case.is_beside:
         return "fully-shard-offload"
+    if case.mixed and is_fused(case) and case.strategy in ("fsdp2", "hsdp"):
+        return "fsdp2"
     return "loss-parallel" if case.cut_loss else NAMES.get(case.strategy, "pytorch")
 
 
-def profile_of(case: Case) -> Profile:
-    """What `psem predict --profile` takes for a case: the file of a profile, and what one changes."""
-    profile = read(name_of(case))
-    return changed(profile, dict(_changes(case, profile)))
+def is_fused(case: Case) -> bool:
+    """Whether attention is one kernel; of a perceptron nothing is known that it would change."""
+    return case.strategy == "cp" or not isinstance(case.model, Decoder) or case.model.fused
 
 
-def _changes(case: Case, profile: Profile) -> Iterator[tuple[str, Any]]:
-    """By the options of a case, key by key, as a file that is `like` the profile would have them."""
-    yield from _of_tensor(case, profile)
-    if case.strategy == "cp" or (isinstance(case.model, Decoder) and case.model.fused):
-        yield "inside", ATTENTION
-    if case.strategy == "pp":
-        yield "samples", "step"
-    if profile.each and not case.each:
-        yield "each", False
-    if case.strategy == "ddp" and case.views:
-        yield "copies", False
-    if case.strategy == "zero redundancy" and case.views:
-        yield "fills", True
-    if case.strategy in ("fsdp2", "hsdp") and not case.each:
-        yield "waits_whole", True
+def _additions(case: Case) -> Iterator[str]:
+    """What the options of a case add."""
+    is_sharded, decoder = case.strategy in SHARDED, isinstance(case.model, Decoder) and case.model
+    if is_fused(case) and not isinstance(case.model, Mlp) and base_of(case) != "fsdp2":
+        yield "fused"
+    if case.mixed and base_of(case) != "fsdp2":
+        yield "bf16" if is_sharded else "fp16-hook"
+    if case.mixed and is_sharded and decoder and decoder.gpt and not case.is_beside:
+        yield "cpu"
+    if not case.each:
+        yield "no-sync"
+    if case.views:
+        yield f"{'gradient' if case.strategy == 'ddp' else 'parameters'}-as-bucket-view"
+    if is_sharded and case.reshard:
+        yield "reshard"
     if case.rotate == "all-gather":
-        yield "at_once", True
-    if case.bucket:
-        yield "buckets", [case.bucket, case.bucket]
-    if case.mixed:
-        yield from _of_types(case)
-    if profile.holds_root and case.reshard is not None:
-        yield "holds_root", False
-
-
-def _of_types(case: Case) -> Iterator[tuple[str, Any]]:
-    """What mixed precision changes; on CPU layer_norm's kernel keeps numbers of rows in bf16 too."""
-    sharded = {"gathered": 2, "reduced": 4}
-    yield from {"reduced": 2}.items() if case.strategy == "ddp" else sharded.items()
-    if isinstance(case.model, Decoder) and case.model.gpt and not case.is_beside:
-        yield "widths", {f"{norm}_unit_{of}": 2 for norm in NORMS for of in ("mean", "root")}
-
-
-def _of_tensor(case: Case, profile: Profile) -> Iterator[tuple[str, Any]]:
-    """What tensor parallelism changes."""
+        yield "all-gather-rotate"
     if case.whole_words:
-        yield "whole", ["word_weight", "head_weight"]
-    if case.is_uneven and profile.holds_root:
-        yield from {"uneven": True, "unpadded": ["optimizer", "activations"]}.items()
-    if case.strategy == "fsdp2 x tp":
-        yield "apart", True
-    if case.strategy == "fsdp2 x tp+sp":
-        yield "sums_first", True
-    if profile.whole_gradients and case.optimizer == "momentum":
-        yield "like_gradients", True
-    if profile.uses > 1 and case.optimizer != "adam":
-        yield "uses", 1
+        yield "whole-words"
+
+
+def changes(case: Case) -> dict[str, Any]:
+    """What no name says: keys of a file that is `like` the profile, and their values."""
+    return {"buckets": [case.bucket, case.bucket]} if case.bucket else {}
+
+
+def by_name(case: Case) -> Profile:
+    """The profile of a case by its name alone."""
+    return read(name_of(case))
+
+
+def profile_of(case: Case) -> Profile:
+    """What `psem predict --profile` takes for a case: a name, or a file that is like it."""
+    return changed(by_name(case), changes(case))
 
 
 @dataclass(frozen=True)

@@ -28,13 +28,17 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Row:
-    """One figure. Values are rank by rank. `reason`: why the profile's is not the textbook's."""
+    """One figure. Values are rank by rank. `reason`: why the profile's is not the textbook's.
+
+    `named`: by the profile's name alone.
+    """
 
     case: Case
     figure: Figure
     recorded: tuple[Number, ...]
     textbook: tuple[Number, ...]
     profile: tuple[Number, ...]
+    named: tuple[Number, ...]
     reason: str
 
     @property
@@ -43,6 +47,11 @@ class Row:
         return any(
             value not in (0, (0, 0)) for told in (self.recorded, self.textbook) for value in told
         )
+
+    @property
+    def needs_file(self) -> bool:
+        """Whether it is equal under the profile, and not by its name alone."""
+        return self.verdict is Verdict.PROFILE and self.recorded != self.named
 
     @property
     def verdict(self) -> Verdict:
@@ -61,14 +70,15 @@ def rows_of(case: Case) -> tuple[Row, ...]:
     rows = [row for row in rows if row.says_anything]
     if log.difference is not None:
         same = (log.difference <= EQUAL_WITHIN,)
-        rows.append(Row(case, NUMERICS, same, (True,), (True,), ""))
+        rows.append(Row(case, NUMERICS, same, *((True,),) * 3, ""))
     return tuple(rows)
 
 
 def _row(case: Case, figure: Figure, found: Values, by: Derived, ranks: int) -> Row:
     nothing: tuple[Number, ...] = ((0, 0) if figure.axis else 0,) * ranks
-    recorded, book, profile = (of.get(figure, nothing) for of in (found, by.textbook, by.profile))
-    return Row(case, figure, recorded, book, profile, why(case, figure))
+    of = found, by.textbook, by.profile, by.named
+    recorded, book, profile, named = (values.get(figure, nothing) for values in of)
+    return Row(case, figure, recorded, book, profile, named, why(case, figure))
 
 
 def rows() -> Iterator[Row]:

@@ -1,4 +1,6 @@
-"""Record how many parameters the reference implementations count: python -m conformance.record.counts.
+"""Record parameters as the reference implementations have them: python -m conformance.record.counts.
+
+How many there are, and the rows of each: its first dimension, and elements of all others.
 
 Models are built without memory, from the packaged configurations, and from those of other sizes.
 """
@@ -6,28 +8,38 @@ Models are built without memory, from the packaged configurations, and from thos
 from __future__ import annotations
 
 import json
+from collections import Counter
 
 import torch
 import transformers
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from conformance.counts import FILE, configurations
+from conformance.counts import FILE, ROWS, configurations
 
 APART = ("model_type", "quantization_config", "auto_map")  # of stored weights, and of code of their own
 
 
-def counted(content):
+def arrays(content):
     """Parameters of the model that transformers makes of a configuration, tied ones once."""
     fields = {name: value for name, value in content.items() if name not in APART}
     config = AutoConfig.for_model(content["model_type"], **fields)
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config)
-    return sum(weight.numel() for weight in model.parameters())
+    return [*model.parameters()]
+
+
+def rows_of(parameters):
+    """Rows, elements of a row, and how many parameters have these."""
+    found = Counter((p.shape[0], p.numel() // p.shape[0]) for p in parameters)
+    return sorted([*rows, times] for rows, times in found.items())
 
 
 def main():
     transformers.logging.set_verbosity_error()
-    counts = {name: counted(content) for name, content in configurations().items()}
+    found = {name: arrays(content) for name, content in configurations().items()}
+    counts = {name: sum(each.numel() for each in of) for name, of in found.items()}
+    lines = (f"{json.dumps(name)}: {json.dumps(rows_of(of))}" for name, of in found.items())
+    ROWS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
     told = {"transformers": transformers.__version__, "torch": torch.__version__, "counts": counts}
     FILE.write_text(json.dumps(told, indent=1) + "\n")
 

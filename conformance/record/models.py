@@ -6,7 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from conformance.cases import Case, Decoder, Mlp
+from conformance.cases import Case
+from conformance.shapes import Configured, Decoder, Mlp
 
 SEED = 7
 
@@ -133,10 +134,37 @@ class Transformer(nn.Module):
         return self.head(self.norm(x)) if self.last else x
 
 
+class Configuration(nn.Module):
+    """A model of transformers, called with tokens, that gives logits."""
+
+    def __init__(self, shape: Configured):
+        super().__init__()
+        from transformers import AutoConfig, AutoModelForCausalLM, logging
+
+        logging.set_verbosity_error()  # of tokens beyond the words, which nothing reads
+        config = AutoConfig.for_model(**shape.content, use_cache=False)
+        drops = {name for name in vars(config) if name.endswith(("pdrop", "dropout"))}
+        for name in drops:
+            setattr(config, name, 0.0)
+        how = {"experts_implementation": "eager"}  # a kernel of all at once takes no rows of 27
+        self.model = AutoModelForCausalLM.from_config(config, **how)
+
+    @property
+    def layers(self):
+        """Those of the model that are in a list of their own."""
+        return next(of for of in self.model.modules() if isinstance(of, nn.ModuleList))
+
+    def forward(self, x):
+        return self.model(x).logits
+
+
+KINDS = {Mlp: Perceptron, Decoder: Transformer, Configured: Configuration}
+
+
 def build(shape, dtype):
     """The whole model, with the same values each time."""
     torch.manual_seed(SEED)
-    model = Perceptron(shape) if isinstance(shape, Mlp) else Transformer(shape)
+    model = KINDS[type(shape)](shape)
     return model if dtype == torch.get_default_dtype() else model.to(dtype)
 
 

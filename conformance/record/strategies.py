@@ -21,6 +21,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from conformance.cases import Case
 from conformance.record.rings import context_parallel
+from conformance.shapes import Configured
 
 MEGABYTE = 2**20
 OPTIMIZERS = {
@@ -55,12 +56,14 @@ class Trained:
         return loss_parallel() if self.case.cut_loss else contextlib.nullcontext()
 
 
-def buckets(case):
-    return {"bucket_cap_mb": case.bucket / MEGABYTE} if case.bucket else {}
+def options_of(case):
+    """Of DDP. Models of transformers have buffers, of rotary angles, which psem does not count."""
+    size = {"bucket_cap_mb": case.bucket / MEGABYTE} if case.bucket else {}
+    return size | ({"broadcast_buffers": False} if isinstance(case.model, Configured) else {})
 
 
 def ddp(case, model, mesh):
-    model = DistributedDataParallel(model, gradient_as_bucket_view=case.views, **buckets(case))
+    model = DistributedDataParallel(model, gradient_as_bucket_view=case.views, **options_of(case))
     if case.mixed:
         from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
 
@@ -69,7 +72,7 @@ def ddp(case, model, mesh):
 
 
 def zero_redundancy(case, model, mesh):
-    return DistributedDataParallel(model, **buckets(case))
+    return DistributedDataParallel(model, **options_of(case))
 
 
 def sharded(case, model, mesh):

@@ -175,7 +175,8 @@ def check_product(
     layer for each of two shows it (claim E11). Schedules are checked for `sizes`, or for every number
     of devices along each axis; without a policy, for every kind of optimizer. `types`: of the states.
     """
-    step = derive_step(product, realised_parts(model, profile, types.computed), profile=profile)
+    realises = profile.in_plan(types, product.pipe is not None)
+    step = derive_step(product, realised_parts(model, profile, types.computed), profile=realises)
     stages = min(2, model.layers) if product.pipe else 1
     layers = min(stages, model.layers)
     placed = pieces(replace(model, layers=layers), Pipeline(Order.ONE_F_ONE_B, stages, 1))

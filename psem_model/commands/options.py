@@ -137,7 +137,9 @@ POLICY_TO_CHECK = bytes_(
 
 def profile(default: str) -> Callable[[Function], Function]:
     """--profile, which commands take with another default."""
-    what = "How a system realises the placement: textbook, another name, or a file. Default: "
+    what = (
+        "How a system realises the placement: textbook, another name, NAME+NAME, or a file. Default: "
+    )
     type_ = Word("FILE|NAME", "psem_model.reading.profiles:packaged", file=True)
     return option(STEP, "--profile", type=type_, help=what + default)
 

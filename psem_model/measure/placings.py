@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import prod
 from typing import NamedTuple
 
@@ -62,7 +62,7 @@ def with_parts(plan: Plan) -> Transformer | Custom:
 
 def rests_of(plan: Plan) -> Rests:
     """What rests otherwise than in padded slices."""
-    profile, policy = plan.profile, plan.policy
+    profile, policy = plan.in_plan, plan.policy
     unpadded = profile.unpadded if plan.has_units else frozenset[State]()
     of = unpadded, profile.wholes, plan.indices, profile.waits_whole
     ahead = profile.prefetch if plan.has_units else 0
@@ -71,7 +71,7 @@ def rests_of(plan: Plan) -> Rests:
 
 def _kept(plan: Plan) -> Kept:
     """What is kept of samples."""
-    samples = plan.profile.samples
+    samples = plan.in_plan.samples
     return Kept(samples is not Samples.NONE, samples is Samples.STEP, plan.policy.computed)
 
 
@@ -84,22 +84,14 @@ def placings(plan: Plan, schedule_of: Callable[[Group], Schedule]) -> list[Placi
             for name in plan.costs[piece.part.name].parameters:
                 owned.setdefault((piece.layer, name), piece.part.name)
         for group in stage.groups:
-            cuts = _cuts(
-                plan,
-                group,
-                [
-                    Weight(*key, part, _vector(plan, part, key[1]))
-                    for key, part in owned.items()
-                    if key[1] in group.weights
-                ],
-            )
-            keys = tuple(weight.key for unit in cuts for weight in unit)
+            cuts = _cuts(plan, group, [*_weights(plan, group, owned)])
+            keys = tuple(key for unit in cuts for weight in unit for key in weight.keys)
             axes = group.costs.schedule.axes
             pipe = next((axis for axis in axes if axis == plan.step.pipe), "")
             stages = plan.shared.get(keys[0][::-1], (stage.number,)) if pipe else (stage.number,)
             number = next(n for n, of in enumerate(plan.step.groups) if group.weights[0] in of.weights)
             of_group = schedule_of(group), keys, _as_cut(plan, group, cuts), stages, pipe, number
-            found.append(Placing(*of_group))
+            found.append(Placing(*of_group, sum(map(len, cuts))))
     return [*dict.fromkeys(found)]
 
 
@@ -109,27 +101,39 @@ def cuts_of_opaque(plan: Plan, group: Group) -> tuple[Cut, ...]:
     shapes = plan.model.shapes if isinstance(plan.model, Opaque) else ()
     is_flat = plan.profile.padding is Padding.ELEMENT
     weights = [
-        Weight(layer, str(number), "", (prod(shape), 1 if is_flat else prod(shape[1:])))
+        Weight(layer, (str(number),), "", (prod(shape), 1 if is_flat else prod(shape[1:])))
         for layer, of in enumerate(shapes)
         for number, shape in enumerate(of)
     ]
     whole = [
-        Weight(0, name, "", _vector(plan, costs.program.part.name, name)) for name in group.weights
+        Weight(0, (name,), "", _vector(plan, costs.program.part.name, (name,)))
+        for name in group.weights
     ]
     return _as_cut(plan, group, _cuts(plan, group, weights or whole))
 
 
 class Weight(NamedTuple):
-    """A weight of a layer, or of what is outside them, and how it is cut."""
+    """A weight of a layer, or of what is outside them, and how it is cut; or several, as one array."""
 
     number: int
-    name: str
+    names: tuple[str, ...]
     part: str
     vector: Vector
 
     @property
-    def key(self) -> Key:
-        return self.number, self.name
+    def keys(self) -> tuple[Key, ...]:
+        return tuple((self.number, name) for name in self.names)
+
+
+def _weights(plan: Plan, group: Group, owned: Mapping[Key, str]) -> Iterator[Weight]:
+    """Those of a group among those that parts own."""
+    of_parts: dict[tuple[int, str], list[str]] = {}
+    for (number, name), part in owned.items():
+        if name in group.weights:
+            of_parts.setdefault((number, part), []).append(name)
+    for (number, part), names in of_parts.items():
+        for array in plan.costs[part].arrays(names):
+            yield Weight(number, array, part, _vector(plan, part, array))
 
 
 def _cuts(plan: Plan, group: Group, weights: list[Weight]) -> list[list[Weight]]:
@@ -144,14 +148,14 @@ def _cuts(plan: Plan, group: Group, weights: list[Weight]) -> list[list[Weight]]
     found: dict[tuple[int, str, str], list[Weight]] = {}
     for weight in weights:
         is_root = profile.units is Units.ROOT and weight.number == OUTSIDE
-        name = weight.name if profile.units is Units.PARAMETER else ""
+        name = weight.names[0] if profile.units is Units.PARAMETER else ""
         found.setdefault((weight.number, "" if is_root else weight.part, name), []).append(weight)
     return [*found.values()]
 
 
-def _vector(plan: Plan, part: str, name: str) -> Vector:
-    """A weight, as it is cut: elements, and those of a row."""
-    vector = plan.costs[part].vector(name, plan.profile.padding)
+def _vector(plan: Plan, part: str, names: tuple[str, ...]) -> Vector:
+    """Weights that are one array, as it is cut: elements, and those of a row."""
+    vector = plan.costs[part].array(names, plan.profile.padding)
     return vector.rows * vector.row, vector.row
 
 

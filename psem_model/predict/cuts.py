@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from psem_model.reading.products import Expression
@@ -27,13 +27,13 @@ NAMES = {
 
 
 def copied(
-    found: Expression, sizes: Mapping[str, int], model: Transformer | Custom
+    found: Expression, sizes: Mapping[str, int], model: Transformer | Custom, profile: Profile
 ) -> tuple[Expression, dict[str, int]]:
     """With copies of key-value heads, where tensor parallelism has more devices than there are.
 
-    A model of one's own has none: its indices are cut as they are.
+    A model of one's own has none: its indices are cut as they are. So are heads by some profiles.
     """
-    if isinstance(model, Custom):
+    if isinstance(model, Custom) or not profile.copies_heads:
         return found, dict(sizes)
     heads, copies = int(model.kv_heads), {copies_within(axis).name: axis for axis in found.product.cuts}
     product, sizes = with_copies(found.product, sizes, heads, int(model.heads) // heads)
@@ -107,11 +107,11 @@ def require_even(
     found: Expression,
     sizes: Mapping[str, int],
     indices: Mapping[str, Number],
+    profile: Profile,
     sliced: bool = False,
-    uneven: Collection[str] = (),
     names: Mapping[str, str] = NAMES,
 ) -> None:
-    """What is cut is cut evenly, but for words, which are padded, and for what may be `uneven`.
+    """What is cut is cut evenly, but for words, which are padded, and for what a profile cuts unevenly.
 
     `sliced`: what layers take is kept in slices of the tokens, where it is not cut otherwise.
     """
@@ -120,7 +120,7 @@ def require_even(
         tokens = ["s"] if sliced and not axis.stream else []
         some = [*axis.weight_indices, axis.stream, *(index for _, index in axis.brought), *tokens]
         for index in dict.fromkeys(i for i in some if i in names and i in indices):
-            if index in uneven:
+            if index in may_be_uneven(profile):
                 continue
             axes = cut.setdefault(index, [])
             axes.append(axis.name)
@@ -133,6 +133,8 @@ def require_even(
                     else size
                 )
                 copied = f", or a multiple of them that divides {heads:,}, all heads" * (heads > size)
+                if heads > size and not profile.copies_heads:
+                    copied = f", of which {profile.name} makes no copies"
                 raise found.wrong_size(
                     axis.name,
                     f"{devices} along {' x '.join(axes)}",
@@ -149,6 +151,6 @@ def require_cut(
     if isinstance(model, Custom):  # but for samples and positions
         of_weights = tuple(index for index, n in model.sizes(2, 2).items() if n == one.get(index))
     weights = {name: size for name, size in one.items() if name in of_weights}
-    require_even(found, sizes, weights, uneven=may_be_uneven(profile), names=named(model))
+    require_even(found, sizes, weights, profile, names=named(model))
     if found.product.pipe:
         require_layers(found, model, sizes[found.product.pipe])

@@ -11,7 +11,6 @@ from typing import Any
 from psem_model.predict.asked import OF_PIPELINES, Asked
 from psem_model.predict.cuts import (
     copied,
-    may_be_uneven,
     named,
     require_cut_there,
     require_even,
@@ -75,7 +74,7 @@ def plan(found: Expression, asked: Asked) -> Plan:
     model = model_of(given)
     if is_own(given):
         require_textbook(asked, "a model of one's own")
-    found, sizes = copied(found, sizes, model)
+    found, sizes = copied(found, sizes, model, asked.realises)
     micro_batches = asked.count_of_steps("micro-batches")
     pipe = Pipeline(Order.ONE_F_ONE_B, 1, micro_batches)
     if found.product.pipe:
@@ -108,9 +107,8 @@ def plan(found: Expression, asked: Asked) -> Plan:
             check_step(step)
     require_owners(planned)
     require_experts(found, planned.indices.get(EXPERTS, 0))
-    uneven = may_be_uneven(planned.profile)
     sliced = planned.again == FROM_SLICES
-    require_even(found, sizes, planned.indices, sliced, uneven, named(model))
+    require_even(found, sizes, planned.indices, planned.profile, sliced, named(model))
     require_placed(found, planned.step)
     return planned
 

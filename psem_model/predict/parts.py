@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -25,7 +25,7 @@ from spec.language.moves import Move
 from spec.language.programs import Program
 from spec.language.schedule import Op
 from spec.models.parts import Model
-from spec.models.profiles import Padding, Profile, rows_of
+from spec.models.profiles import Padding, Profile, made_by, rows_of
 from spec.models.states import State
 from spec.models.transformer import Transformer
 from spec.models.values import Value
@@ -128,6 +128,28 @@ class PartCosts:
         columns = tuple(index for index in weight.indices if index not in indices)
         row = self.elements_of(weight, columns, place)
         return Vector(self.elements_of(weight, indices, place), row)
+
+    def arrays(self, names: Iterable[str]) -> tuple[tuple[str, ...], ...]:
+        """Some weights in their order: those that are one array together, with the first of them."""
+        some = [*names]
+        found = {
+            name: [each for each in of if each in some]
+            for of in self.program.part.arrays
+            for name in of
+        }
+        return tuple(dict.fromkeys(tuple(found.get(name, [name])) for name in some))
+
+    def array(self, names: Iterable[str], padding: Padding, place: Device = NOWHERE) -> Vector:
+        """Weights that are one array, as it is cut: beside each other along what they make."""
+        first, *others = names
+        vectors = [self.vector(name, padding, place) for name in (first, *others)]
+        if not others:
+            return vectors[0]
+        weight = next(w for w in self.program.part.weights if w.name == first)
+        rows, makes = rows_of(weight, self.program.part), made_by(weight, self.program.part)
+        if padding is Padding.ELEMENT or rows == makes:
+            return replace(vectors[0], rows=sum(vector.rows for vector in vectors))
+        return replace(vectors[0], row=sum(vector.row for vector in vectors))
 
     def elements_of(self, weight: Value, indices: tuple[str, ...], place: Device = NOWHERE) -> Number:
         """How many elements a device has of some of a weight's indices; at a `place`, of its own."""

@@ -79,9 +79,14 @@ class Plan:
         """Programs of the model's parts, and the schedules of their weights."""
         if self.written:
             return self.written
-        found = derive_step(self.product, self.parts, self.again, profile=self.profile)
+        found = derive_step(self.product, self.parts, self.again, profile=self.in_plan)
         in_two = map(gradients_last, found.programs) if self.pipe.in_two_parts else found.programs
         return replace(found, programs=tuple(in_two))
+
+    @cached_property
+    def in_plan(self) -> Profile:
+        """The profile, with what follows from the optimizer and from stages."""
+        return self.profile.in_plan(self.policy, self.product.pipe is not None)
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -245,7 +250,7 @@ class StageCosts:
         plan, found = self.plan, []
         shapes = plan.model.shapes if isinstance(plan.model, Opaque) else ()
         weights = StageWeights(
-            *(plan.costs, self.counts, self.runs, shapes, plan.profile, plan.policy),
+            *(plan.costs, self.counts, self.runs, shapes, plan.in_plan, plan.policy),
             *(plan.unit, plan.padded, plan.micro_steps, self.place),
         )
         for group in plan.step.groups:
@@ -286,10 +291,8 @@ class StageCosts:
     @cached_property
     def held(self) -> Activations:
         """What it keeps for backward, here or on the host."""
-        plan = self.plan
-        return Activations(
-            *(plan.costs, self.chunks, plan.model, plan.pipe, self.number, plan.profile, self.place)
-        )
+        plan, at = self.plan, (self.number, self.plan.in_plan, self.place)
+        return Activations(plan.costs, self.chunks, plan.model, plan.pipe, *at)
 
     @cached_property
     def activations(self) -> Number:
@@ -374,9 +377,8 @@ class StageCosts:
         """Activations and cotangents, where they lie otherwise than they are needed."""
         for name, count in self.counts.items():
             times = count * self.plan.pipe.micro_batches
-            for t in self.plan.costs[name].traffic:
-                what = t.move.value.plain_name
-                sent = times * t.elements, times * t.bytes
+            for t in (t for t in self.plan.costs[name].traffic if t.elements):
+                what, sent = t.move.value.plain_name, (times * t.elements, times * t.bytes)
                 yield Moved(what, t.collective, t.axes, t.phase, name, times, *sent)
 
     def _between_stages(self) -> Iterator[Moved]:

@@ -41,6 +41,7 @@ OF_WHOLE = (
     "buckets are copies of whole gradients, though slices of them rest: the profile is of gradients "
     "that rest whole, as in dp and zero1"
 )
+OF_COPIES = "not counted: copies in {} bytes, to compute with, of parameters that rest whole"
 PEAK_OF_STATES = "resting + gathered or fresh"
 IN_ALL = (Column("what"), Column("size", key=ITSELF))
 
@@ -130,18 +131,20 @@ class Reported:
         why = {d: f"{d.what}; why: {d.why} ({d.cited})" for d in applied}
         inexact = (f"not exact: rounded {words}" for words in in_words(self.plan))
         notes = (*inexact, *([OF_WHOLE] if _copied_beside_slices(self.plan) else []))
+        notes += (OF_COPIES.format(self.plan.policy.computed),) * _computes_with_copies(self.plan)
         yield from _differing(title, why, "profile.differs", notes)
-        title = f"the profile {profile.name}, not applied without a model's shape and --sequence"
+        title = f"of the profile {profile.name}, not applied without a model's shape and --sequence"
         left = {d: d.what for d in beyond(self.plan, applied)}
         yield from _differing(title, left, "profile.not_applied")
         textbook = realised_by(self.plan, TEXTBOOK, self.plan.policy)
         other, sent = textbook.fullest, textbook.busiest.bytes
+        activations = self.row("the textbook's activations", other.activations, "activations")
         yield Section(
             "beside it, the textbook, with states of the same types at rest",
             IN_ALL,
             (
                 self.row("the textbook's resting", sum(other.resting.values()), "resting"),
-                self.row("the textbook's activations", other.activations, "activations"),
+                *([] if self.plan.opaque else [activations]),
                 self.row("the textbook's total", other.total, "total"),
                 self.row("the textbook's peak", other.peak, "peak"),
                 self.row("sent by the textbook", sent, "sent"),
@@ -267,6 +270,12 @@ def _copied_beside_slices(plan: Plan) -> bool:
     """Whether whole gradients are copied to be reduced, of which only slices rest."""
     rests = (group.schedule.rest(State.GRADIENTS) for group in plan.step.groups)
     return bool(plan.fullest.buckets) and any(rest.sharded for rest in rests)
+
+
+def _computes_with_copies(plan: Plan) -> bool:
+    """Whether some parameters rest whole in another type than the model computes with."""
+    whole = (not group.schedule.rest(State.PARAMETERS).sharded for group in plan.step.groups)
+    return plan.policy.computed != plan.policy.w and any(whole)
 
 
 def _factor(policy: BytePolicy, state: State) -> str:

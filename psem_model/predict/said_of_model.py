@@ -43,6 +43,13 @@ from spec.pipelines.idle_and_held import bubble_of_ideal, bubble_of_makespan, re
 from spec.pipelines.pipeline import Pipeline
 from spec.plans.modes import Mode
 
+ARRAYS = {  # of which weights one array is made, by what `JOINED` calls them
+    "qkv": "of queries, keys and values",
+    "mlp": "of the gate and what it opens",
+    "experts": "of the gate and what it opens, of all experts",
+    "latent": "of latent attention: of queries, of what keys are made from, of keys and values",
+}
+
 
 def said(plan: Plan) -> Said:
     """Its parts and stages, and formulas of what each part holds and sends."""
@@ -108,10 +115,14 @@ class _OfModel:
         for axis in plan.axes:
             if axis.copies_of:
                 copies = counted(plan.mesh[axis.name], "device")
-                yield f"each of the {model.kv_heads:,} key-value heads is on {copies} along {axis.name}"
+                each = f"each of the {model.kv_heads:,} key-value heads" if model.kv_heads > 1 else ""
+                yield f"{each or 'the one key-value head'} is on {copies} along {axis.name}"
         for index in uneven(plan):
             size, padded = plan.indices[index], evened(plan, index)
             yield f"{size:,} {INDICES[index]} are cut as {padded:,} would be: the last have fewer"
+        if model.joined and plan.profile.tells_arrays:
+            arrays = "; ".join(ARRAYS[key] for key in sorted(model.joined))
+            yield f"weights that are one array, as in transformers: {arrays}"
         whole = sorted({of.name for part in plan.parts for of in part.weights} & plan.profile.whole)
         if whole and any(VOCABULARY in axis.weight_indices for axis in plan.axes):
             yield f"all words on each device: {', '.join(whole)} (--profile)"

@@ -82,7 +82,7 @@ def _check_strategy(
     if known:
         model = model_of({"sequence": "1", **asked.shape})  # places to learn: any number
         if sizes is not None:
-            found, sizes = copied(found, sizes, model)
+            found, sizes = copied(found, sizes, model, profile)
             require_cut(found, sizes, model, profile)
     else:
         model = small(kind, any("e" in axis.weight_indices for axis in found.product.cuts))

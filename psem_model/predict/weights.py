@@ -48,7 +48,8 @@ def weights_of(
     found = []
     for part, times in runs:
         here = [name for name in costs[part].parameters if owner.setdefault(name, part) == part]
-        vectors = tuple(costs[part].vector(name, padding, place) for name in here if name in named)
+        arrays = costs[part].arrays(name for name in here if name in named)
+        vectors = tuple(costs[part].array(names, padding, place) for names in arrays)
         found += [Weights(vectors, times, is_layer(part))] if vectors else []
     return tuple(found)
 

@@ -14,7 +14,7 @@ from typing import Any
 from psem_model.reading.shapes import small
 from psem_model.reading.toml_lines import File, content_of, shown
 from psem_model.reading.toml_lines import Path as Keys
-from psem_model.text.errors import nearest, or_nearest, refused
+from psem_model.text.errors import BadInput, nearest, or_nearest, refused
 from psem_model.text.files import read_text
 from psem_model.text.places import EXAMPLES
 from spec.costs.memory import MODEL_STATES
@@ -33,25 +33,71 @@ WORD_WEIGHTS = (WORD_WEIGHT, "head_weight")
 ROW_FUNCTIONS = (*sorted(NORM_FUNCTIONS), "softmax")
 
 
+PLUS = "+"  # between a profile and what is added to it
+
+
 def packaged() -> dict[str, Path]:
     """The profiles that are packaged, by their names."""
     return {path.stem: path for path in sorted((EXAMPLES / "profiles").glob("*.toml"))}
 
 
+def additions() -> dict[str, Path]:
+    """What may be added to a profile, as a user of its system switches it on, by names."""
+    return {path.stem: path for path in sorted((EXAMPLES / "additions").glob("*.toml"))}
+
+
 def read(given: str) -> Profile:
-    """A packaged profile by its name, or one from a file. Raises BadInput with one line."""
+    """A packaged profile by its name, or one from a file, or one with additions: `ddp+no-sync`.
+
+    Raises BadInput with one line.
+    """
     shipped = packaged()
     if given in shipped:
         return _packaged(given)
-    if not Path(given).exists():
-        expected = f"a file, or one of {', '.join(shipped)}{or_nearest(given, shipped)}"
-        raise refused("--profile", given, expected)
-    return _read(Path(given).stem, given)
+    if Path(given).exists():
+        return _read(Path(given).stem, given)
+    first, *others = (name.strip() for name in given.split(PLUS))
+    if others and first in shipped:
+        return _packaged_with(first, *others)
+    if others and Path(first).exists():
+        return _with_additions(_read(Path(first).stem, first), others)
+    expected = f"a file, or one of {', '.join(shipped)}{or_nearest(first, shipped)}"
+    raise refused("--profile", given, expected)
 
 
 @cache
 def _packaged(name: str) -> Profile:
     return _read(name, str(packaged()[name]))
+
+
+@cache
+def _packaged_with(name: str, *others: str) -> Profile:
+    return _with_additions(_packaged(name), others)
+
+
+def _with_additions(profile: Profile, names: Iterable[str]) -> Profile:
+    """The profile with some additions, one after the other."""
+    known = additions()
+    for name in names:
+        if name not in known:
+            expected = f"what may be added: {', '.join(known)}{or_nearest(name, known)}"
+            raise refused("--profile", f"{profile.name}{PLUS}{name}", expected)
+        profile = _added(profile, name, str(known[name]))
+    return profile
+
+
+def _added(profile: Profile, name: str, path: str) -> Profile:
+    """The profile with the differences of a file. Raises BadInput if they are not there without it."""
+    text = read_text(path, FORM)
+    file = File(path, text, content_of(text, path, FORM))
+    content = file.table((), file.content, ("title", "differs"))
+    found = replace(profile, name=f"{profile.name}{PLUS}{name}")
+    title = f"{profile.title}; {_words(file, (), content, 'title')}"
+    try:
+        return _with_differences(file, replace(found, title=title), content)
+    except BadInput:
+        expected = f"an addition that changes {profile.name}"
+        raise refused("--profile", found.name, expected) from None
 
 
 def _read(name: str, path: str) -> Profile:
@@ -60,8 +106,16 @@ def _read(name: str, path: str) -> Profile:
     content = file.table((), file.content, ("title", "like", "differs"))
     profile = TEXTBOOK
     if "like" in content:
-        profile = _packaged(file.choose(("like",), content["like"], packaged()))
+        first, *others = file.typed(("like",), content["like"], str).split(PLUS)
+        profile = _packaged(file.choose(("like",), first, packaged()))
+        known = additions()
+        profile = _with_additions(profile, (file.choose(("like",), each, known) for each in others))
     profile = replace(profile, name=name, title=_words(file, (), content, "title"))
+    return _with_differences(file, profile, content)
+
+
+def _with_differences(file: File, profile: Profile, content: Mapping[str, Any]) -> Profile:
+    """The profile, with the differences that a file lists."""
     for number, row in enumerate(file.typed(("differs",), content.get("differs", []), list)):
         profile = _with_difference(file, ("differs", number), profile, row)
     return profile
@@ -264,7 +318,7 @@ WIDTH = _width(1, 2, 4, 8)
 TRUTHS = (
     *("repeats", "maximum", "step_counts", "each", "holds", "holds_root", "copies", "apart"),
     *("sums_first", "like_gradients", "owners", "placeholders", "at_once", "weighs_within", "fills"),
-    *("waits_whole", "uneven", "starts_whole"),
+    *("waits_whole", "uneven", "copies_heads", "starts_whole"),
 )
 CHANGED_BY = {"outside": "inside", "keeps": "again"}  # the field that a key changes, if it is another
 CHANGES: dict[str, Change] = {

@@ -63,7 +63,8 @@ class Placing:
 
     `cuts`: the units that their elements, one after the other, are cut into before each is cut over
     devices; none: one. `pipe`: the axis of those stages in the schedule, if it has one. `group`:
-    of the weights, all of which have this schedule, on whatever stage.
+    of the weights, all of which have this schedule, on whatever stage. `arrays`: how many the weights
+    are; 0: each is one.
     """
 
     schedule: Schedule
@@ -72,6 +73,7 @@ class Placing:
     stages: tuple[int, ...]
     pipe: str = ""
     group: int = 0
+    arrays: int = 0
 
 
 class Given(Model):
@@ -163,7 +165,8 @@ class Placed:
             policy,
             rests,
         )
-        owned = _count_of_most([unit for unit in cuts if unit.owners]) or len(self.slices)
+        of_all = placing.arrays or len(self.slices)
+        owned = _count_of_most([unit for unit in cuts if unit.owners]) or of_all
         self.step_counts = np.zeros(owned if policy.counts_steps else 0, np.float32)
         self.views: dict[Turn, Array] = {}
         self.done: dict[Turn, int] = {}

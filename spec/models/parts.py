@@ -267,7 +267,10 @@ def layer(model: Transformer, kind: LayerKind = USUAL) -> Part:
     mixed = _dropped(part, model, "output", normed("mlp_out", mixed))
     if model.parallel:
         mixed = part.add(attended, mixed, Value("both", x.indices))
-    return part.part(part.add(middle, mixed, _stream("layer_out")))
+    found = part.part(part.add(middle, mixed, _stream("layer_out")))
+    arrays = model.arrays(bool(model.experts) and DENSE not in kind)
+    named = tuple(tuple(f"{part.of}{name}" for name in names) for names in arrays)
+    return replace(found, arrays=named, reads_first=model.reads_first)
 
 
 WORD_WEIGHT = "word_weight"

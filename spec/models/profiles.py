@@ -39,6 +39,7 @@ class Samples(Enum):
     NONE = "none"  # they are not counted
     MICRO_BATCH = "micro-batch"
     STEP = "step"  # tokens of a micro-batch are a view of those of the whole step
+    GIVEN = "given"  # of what is given at a time: a micro-batch, or to a pipeline the step
 
 
 class Padding(Enum):
@@ -86,18 +87,20 @@ class Profile:
     gathered in forward are kept for backward. `holds_root`: weights outside layers, once gathered, are
     held from forward to backward. `unpadded`: states of which a device has its own rows and words
     alone. `whole_gradients`: weights that axes cut, and of which each device has all of the gradient.
-    `like_gradients`: optimizer state begins as a copy of gradients. `merged`: values that backward has
-    from others that are kept. `overwritten`: values that a kernel which reads them overwrites with
-    their cotangents. `at_once`: what goes round a ring is gathered before its first turn.
+    `like_gradients`: momentum, where it is all of the optimizer state, begins as a copy of gradients.
+    `merged`: values that backward has from others that are kept. `overwritten`: values that a kernel
+    which reads them overwrites with their cotangents. `at_once`: what goes round a ring is gathered
+    before its first turn.
     `weighs_within`: odds of experts weigh what their last product reads.
     `buckets`: bytes of the first bucket, and of each other one. `copies`: gradients are copied to be
     reduced. `apart`: terms of a cotangent are summed over devices one by one, and not together.
     `sums_first`: terms of gradients over axes that cut the model are summed in every micro-step, before
-    others. `uses`: of a gradient by the optimizer, each of which sums such terms, if they are several.
+    others. `uses`: of a gradient by Adam, each of which sums such terms, if they are several.
     `owners`: each weight is updated by one device, where optimizer state is cut; `fills`: one that owns
     none has an element in their place. `waits_whole`: gradients wait whole for the last micro-step, and
     leave the slices that are updated. `uneven`: features inside MLPs are cut whether they divide or
-    not: in slices of as many, rounded up, of which the last have fewer.
+    not: in slices of as many, rounded up, of which the last have fewer. `copies_heads`: key-value heads
+    are copied where more devices cut them than there are.
 
     Of a host's memory: `pinned`: states that are page-locked where they are there. `starts_whole`: each
     process makes its whole model there in fp32, before anything is placed.
@@ -143,6 +146,7 @@ class Profile:
     fills: bool = False
     waits_whole: bool = False
     uneven: bool = False
+    copies_heads: bool = True
     pinned: frozenset[State] = frozenset()
     starts_whole: bool = False
     differs: tuple[Difference, ...] = ()
@@ -151,6 +155,12 @@ class Profile:
     def has_units(self) -> bool:
         """Whether units are of their own sizes, and not all as large."""
         return self.units is not Units.LARGEST or self.owners
+
+    @property
+    def tells_arrays(self) -> bool:
+        """Whether it matters which weights are one array."""
+        by_array = self.padding is Padding.ROW or self.units is Units.PARAMETER
+        return by_array or self.owners or self.step_counts
 
     @property
     def wholes(self) -> dict[State, frozenset[str]]:
@@ -164,6 +174,16 @@ class Profile:
         passing = self.gathered, self.reduced, self.quantised
         return bool(self.policy) or passing != (None, None, None)
 
+    def in_plan(self, policy: BytePolicy, is_staged: bool) -> Profile:
+        """With what follows from a plan: from its optimizer, and from whether layers are in stages."""
+        given = Samples.STEP if is_staged else Samples.MICRO_BATCH
+        return replace(
+            self,
+            uses=self.uses if policy.counts_steps else 1,
+            like_gradients=self.like_gradients and policy.is_momentum,
+            samples=given if self.samples is Samples.GIVEN else self.samples,
+        )
+
     def types(self, policy: BytePolicy) -> BytePolicy:
         """The types of states, with those in which they pass."""
         return replace(policy, gathered=self.gathered, reduced=self.reduced, quantised=self.quantised)
@@ -175,15 +195,28 @@ TEXTBOOK = Profile()
 def rows_of(weight: Value, part: Part) -> tuple[str, ...]:
     """The indices of a weight that are its rows: the features that its product makes.
 
-    Of a table that is looked up, its entries; of experts' weights, the experts. (torch.nn)
+    Of a table that is looked up, its entries; of experts' weights, the experts. (torch.nn) Where a
+    part has what products read first, that. (transformers, pytorch_utils.py: Conv1D)
     """
-    line = next(op for op in part.operations if weight in op.reads)
+    line, made = _line_of(weight, part), made_by(weight, part)
     other = next(value for value in line.reads if value != weight)
-    made = tuple(index for index in weight.indices if index in line.makes.indices)
     summed = tuple(index for index in weight.indices if index not in made)
     if "e" in made:
         return ("e",)
+    if part.reads_first and summed:
+        return summed
     return summed if other.role is Role.CONSTANT and summed else made
+
+
+def made_by(weight: Value, part: Part) -> tuple[str, ...]:
+    """The indices of a weight that its product makes."""
+    makes = _line_of(weight, part).makes
+    return tuple(index for index in weight.indices if index in makes.indices)
+
+
+def _line_of(weight: Value, part: Part) -> Operation:
+    """The first operation that reads a weight."""
+    return next(op for op in part.operations if weight in op.reads)
 
 
 def realised_parts(model: Model, profile: Profile, width: Number) -> tuple[Part, ...]:
@@ -195,8 +228,8 @@ def realised_parts(model: Model, profile: Profile, width: Number) -> tuple[Part,
 
 def realised(part: Part, profile: Profile, width: Number) -> Part:
     """The part as a system computes it, with weights of `width` bytes."""
-    of_rows = (value.name for op in part.operations for value in _of_rows(op, profile))
-    stores = profile.stores.union(of_rows)
+    of_rows = frozenset(value.name for op in part.operations for value in _of_rows(op, profile))
+    stores = profile.stores | (of_rows - profile.again)
     sized = _sized(_copied(part, profile, width), profile, width)
     uncut = profile.whole.intersection(weight.name for weight in part.weights)
     return replace(
@@ -206,6 +239,8 @@ def realised(part: Part, profile: Profile, width: Number) -> Part:
         merged=profile.merged,
         apart=profile.apart,
         overwritten=profile.overwritten,
+        arrays=part.arrays,
+        reads_first=part.reads_first,
     )
 
 

@@ -71,6 +71,11 @@ class BytePolicy:
         """Bytes of an element of parameters while they are gathered."""
         return self.computed if self.quantised is None else self.quantised
 
+    @property
+    def is_momentum(self) -> bool:
+        """Whether the optimizer state is momentum alone: no copy of the weights, no second moment."""
+        return not self.master and not self.counts_steps and self.k != 0
+
     def provenance(self, state: State) -> str:
         """In words, what the bytes of `state` are."""
         states = (State.PARAMETERS, State.GRADIENTS, State.OPTIMIZER)

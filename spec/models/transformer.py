@@ -54,6 +54,17 @@ LayerKind = frozenset[str]  # of `LAYER_KINDS`: how a layer differs from most
 USUAL: LayerKind = frozenset()
 
 
+OF_QKV = ("query_weight", "key_weight", "value_weight"), ("query_bias", "key_bias", "value_bias")
+OF_MLP = ("gate_weight", "up_weight"), ("gate_bias", "up_bias")
+OF_LATENT = (
+    ("query_straight_weight", "query_weight"),
+    ("key_latent_weight", "key_weight"),
+    ("key_straight_weight", "value_weight"),
+)
+# weights that may be one array, beside each other along what they make
+JOINED = {"qkv": OF_QKV, "mlp": OF_MLP, "experts": OF_MLP, "latent": OF_LATENT}
+
+
 @dataclass(frozen=True)
 class Latent:
     """Attention whose queries, keys and values are made from few features of each token.
@@ -107,6 +118,8 @@ class Transformer:
     dense: Number = 0  # features inside the MLP of a dense layer
     kinds: tuple[LayerKind, ...] = ()  # of the layers in turn
     latent: Latent | None = None
+    joined: frozenset[str] = frozenset()  # of `JOINED`: weights that are one array
+    reads_first: bool = False  # rows of a layer's weights are what products read, not what they make
     further: Number = 0  # modules that predict further tokens: the published model has them besides
 
     @property
@@ -134,6 +147,11 @@ class Transformer:
         for kind in self.kinds if rounds else ():
             found[layer_name(kind)] += rounds
         return found
+
+    def arrays(self, has_experts: bool) -> tuple[tuple[str, ...], ...]:
+        """The weights of a layer that are one array. `has_experts`: whether its MLPs are experts'."""
+        others = {"mlp" if has_experts else "experts", "qkv" if self.latent else "latent"}
+        return tuple(names for key in sorted(self.joined - others) for names in JOINED[key])
 
     def sizes(self, micro_batch: Number, sequence: Number) -> dict[str, Number]:
         """How many values each index has. Slots: tokens spread evenly over the experts."""

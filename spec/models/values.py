@@ -144,7 +144,8 @@ class Part:
     words. `stores`: of values that are kept though backward does not read them. `merged`: of values
     that backward has from others that are kept, and which take no room of their own. `apart`: terms of
     a cotangent are summed over devices one by one, and not together. `overwritten`: of values that a
-    kernel which reads them overwrites with their cotangents.
+    kernel which reads them overwrites with their cotangents. `arrays`: names of weights that are one
+    array. `reads_first`: rows of weights are what products read.
     """
 
     name: str
@@ -156,6 +157,8 @@ class Part:
     merged: frozenset[str] = frozenset()
     apart: bool = False
     overwritten: frozenset[str] = frozenset()
+    arrays: tuple[tuple[str, ...], ...] = ()
+    reads_first: bool = False
 
     @cached_property
     def weights(self) -> tuple[Value, ...]:

@@ -7,8 +7,9 @@ import pytest
 from conformance.cases import cases
 from conformance.figures import Figure
 from conformance.logs import FOLDER, file_of, log_of, recorded
-from conformance.plans import Planned, figures_of
-from conformance.profiles import name_of
+from conformance.page import ON_HOST
+from conformance.plans import Planned, figures_of, product_of
+from conformance.profiles import changes, name_of
 from conformance.rows import EQUAL_WITHIN, Verdict, rows_of
 from psem_model.predict.asked import Asked
 from psem_model.predict.read import read
@@ -70,10 +71,18 @@ def test_every_row_is_equal_or_is_under_a_profile_with_a_reason():
     assert not [row for case in CASES for row in wrong(case)]
 
 
+@pytest.mark.slow
+def test_a_name_alone_gives_every_row_but_sums_in_buckets_of_a_size_that_a_user_chose():
+    more = [row for case in CASES for row in rows_of(case) if row.needs_file]
+    assert {row.figure.what for row in more} == {"all_reduce"}
+    assert {(row.case.bucket > 0, *changes(row.case)) for row in more} == {(True, "buckets")}
+    assert len(more) <= 11
+
+
 def test_parameters_are_those_of_one_process_wherever_they_are_in_one_precision():
     for case in CASES:
         far = log_of(case).difference
-        assert (far is None) == (case.mixed or case.fake)
+        assert (far is None) is not case.has_numbers
         assert far is None or far <= EQUAL_WITHIN
 
 
@@ -87,13 +96,19 @@ def test_a_row_fails_if_anything_recorded_on_any_rank_is_more(case):
 
 
 OF_MODEL = ("layers", "hidden", "heads", "kv_heads", "feed_forward", "vocabulary", "sequence")
-ON_HOST = "parameters=S*+O,optimizer=S+O,gradients=S+O,activations=S"
 AS_TYPED = {
     "ddp, decoder 2x16x24 4/4 32, batch 2": "dp(2)",
     "zero redundancy, decoder 2x16x24 4/4 32, batch 2": "zero1(2)",
     "fsdp2, decoder 2x16x24 4/4 32, batch 2": "fsdp(2)",
     "tp+sp, decoder 2x16x24 4/4 32, tensor 2": "tp+sp(2)",
     "tp, decoder 2x16x24 4/4 32, tensor 2, cut loss": "tp(2)",
+    "tp, decoder 2x16x24 4/4 32, tensor 2, whole words": "tp(2)",
+    "fsdp2, decoder 2x16x24 4/4 32, batch 2, mixed": "fsdp(2)",
+    "fsdp2, decoder 2x16x24 4/4 32, batch 2, reshard": "fsdp(2)",
+    "fsdp2, decoder 2x16x24 4/4 32, batch 2, no reshard": "fsdp-hold(2)",
+    "fsdp2 x tp, decoder 2x32x48 8/8 64, batch 2 x tensor 2": "zero3(2) * tp(2)",
+    "fsdp2 x tp+sp, decoder 2x32x48 8/8 64, batch 2 x tensor 2": "zero3(2) * tp+sp(2)",
+    "cp, fused decoder 2x16x24 4/4 32, context 2, rotate all-gather": "cp(2)",
     "fsdp2, decoder 2x16x24 4/4 32, batch 4, offload": ON_HOST,
 }
 
@@ -111,20 +126,14 @@ def test_the_plan_of_a_case_is_the_one_that_a_user_types(name):
     assert figures_of(typed) == figures_of(planned.profile.fullest)
 
 
-def test_words_that_a_user_leaves_out_of_the_plan_are_predicted_by_a_file_that_says_so(tmp_path):
-    case = BY_NAME["tp, decoder 2x16x24 4/4 30, tensor 4, whole words"]
-    file = tmp_path / "mine.toml"
-    file.write_text(
-        'title = "no plan for words"\nlike = "parallelize"\n[[differs]]\nwhat = "x"\nwhy = "y"\n'
-        'source = "z"\nwhole = ["word_weight", "head_weight"]\n'
-    )
-    model = {key: str(getattr(case.model, key)) for key in OF_MODEL}
-    model |= {"block": "llama", "micro_batch": str(case.samples)}
-    typed = read(Asked("predict", "tp(4)", model=model, profile=str(file))).fullest
-    found = figures_of(typed)
-    recorded = {row.figure: row.recorded[0] for row in rows_of(case) if row.figure in found}
-    assert len(recorded) == 6
-    assert recorded == {figure: found[figure] for figure in recorded}
+WAITING = [case for case in CASES if not case.each and case.ranks < 5]
+
+
+@pytest.mark.parametrize("case", WAITING, ids=lambda case: case.name)
+def test_gradients_that_wait_are_of_the_plain_strategy_by_a_name(case):
+    planned = Planned(case, log_of(case).shapes)
+    plain = replace(planned.profile, product=product_of(replace(case, each=True)))
+    assert figures_of(planned.profile.fullest) == figures_of(plain.fullest)
 
 
 def test_traffic_that_was_recorded_and_that_nobody_derives_fails():

@@ -33,7 +33,7 @@ def sizes(shapes, ranks):
 
 
 def own(found, rank):
-    return replace(found, place={"shard": rank}).at_rest(State.OPTIMIZER, ("shard",))
+    return replace(found, device={"shard": rank}).at_rest(State.OPTIMIZER, ("shard",))
 
 
 @given(SHAPES, RANKS)

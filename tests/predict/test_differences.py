@@ -11,7 +11,6 @@ from psem_model.predict.asked import Asked
 from psem_model.predict.differences import differing, without
 from psem_model.predict.read import read
 from psem_model.predict.report import predicted
-from psem_model.reading.profiles import read as profile
 from psem_model.reading.schedules import dumps
 from spec.derivation.derive import derive
 from spec.devices.layouts import LayoutError
@@ -24,14 +23,20 @@ from tests.support.profiled_plans import MODEL, SHAPE, profiled, profiled_as
 SAID = ("name", "title", "differs", "policy")
 
 
-def test_differences_that_are_overridden_are_not_listed():
+def test_differences_that_are_overridden_are_not_listed(tmp_path):
+    file = tmp_path / "mine.toml"
+    keys = ['policy = "fp32-adam"', "gathered = 2\nreduced = 4", 'units = "layer"']
+    keys += ['padding = "row"', "prefetch = 1"]
+    said = (f'[[differs]]\nwhat = "x"\nwhy = "y"\nsource = "z"\n{key}\n' for key in keys)
+    file.write_text('title = "t"\n' + "".join(said))
+
     def listed(**options):
         model = {k: str(v) for k, v in {**SHAPE, "vocabulary": 10, "sequence": 4}.items()}
-        plan = read(Asked("predict", "fsdp(3)", model=model, profile="fsdp2", **options))
+        plan = read(Asked("predict", "fsdp(3)", model=model, profile=str(file), **options))
         found = next(s for s in predicted(plan).sections if s.key == "profile.differs")
         return len(found.rows)
 
-    assert listed() == len(profile("fsdp2").differs)
+    assert listed() == len(keys)
     assert listed(policy="mixed-adam") == listed() - 1
     assert listed(unit="100") == listed() - 3
 

@@ -359,3 +359,36 @@ def test_words_are_padded_to_as_many_on_each_device(size, predicted):
     assert padded % 8 == 0 <= padded - size < 8
     embedding = found["parts"][EMBEDDING]["parameters"]
     assert embedding == padded // 8 * 64 + 32 * 64  # and the places
+
+
+def test_copies_to_compute_with_of_parameters_that_rest_whole_are_told_not_to_be_counted(psem):
+    shape = ["--block", "llama", "--layers", 1, "--hidden", 8, "--heads", 4, "--sequence", 8]
+    words = "not counted: copies in 2 bytes, to compute with, of parameters that rest whole"
+
+    def told(strategy, profile="fsdp2"):
+        return words in psem("predict", strategy, *shape, "--profile", profile)[1]
+
+    assert told("dp(2)") and told("zero1(2)")
+    assert not told("fsdp(2)") and not told("dp(2)", "fully-shard")
+
+
+def test_what_sends_nothing_is_not_listed(psem, predicted):
+    shape = ["--block", "llama", "--layers", 1, "--hidden", 8, "--heads", 4, "--sequence", 8]
+    for profile in ("textbook", "parallelize"):
+        _, out, _ = psem("predict", "tp(1) * dp(2)", *shape, "--profile", profile)
+        assert " 0 elements" not in out and "2 times" not in out
+
+
+@pytest.mark.parametrize(
+    ("heads", "words"), [(1, "the one key-value head is on 2 devices"), (2, "each of")]
+)
+def test_copies_of_one_head_are_told_of_one(heads, words, psem):
+    shape = ["--block", "llama", "--layers", 1, "--hidden", 8, "--heads", 4, "--sequence", 8]
+    _, out, _ = psem("predict", f"tp({2 * heads})", *shape, "--kv-heads", heads)
+    assert words in out
+
+
+def test_beside_bare_parameters_the_textbook_has_no_activations(psem):
+    _, out, _ = psem("predict", "zero3", "--psi", "1e9", "--devices", 8, "--profile", "fsdp2")
+    assert "the textbook's resting" in out and "activations  0" not in out
+    assert "of the profile fsdp2, not applied without a model's shape and --sequence" in out

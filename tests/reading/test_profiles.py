@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
+
 import pytest
 
-from psem_model.reading.profiles import packaged, read
+from psem_model.reading.profiles import additions, packaged, read
 from psem_model.text.errors import BadInput
 from spec.models.profiles import TEXTBOOK
 
@@ -39,9 +42,53 @@ def test_a_profile_starts_from_the_one_that_it_is_like(file):
     assert len(found.differs) == len(read("common").differs) + 1
 
 
+@pytest.mark.parametrize("name", additions())
+def test_what_may_be_added_is_named_and_changes_some_profile(name):
+    assert len(additions()[name].read_text().splitlines()) <= 50
+    assert name not in packaged()
+
+    def added(of):
+        with suppress(BadInput):
+            return read(f"{of}+{name}")
+
+    found = {of: profile for of in packaged() if (profile := added(of))}
+    assert found
+    for of, profile in found.items():
+        assert profile.name == f"{of}+{name}"
+        assert len(profile.differs) > len(read(of).differs)
+
+
+def test_additions_are_made_one_after_the_other_to_profiles_and_files(file):
+    found = read("fully-shard + bf16 + fused")
+    assert (found.gathered, found.reduced) == (2, 4)
+    assert found.inside >= read("common+bf16").inside - {"raised"}
+    assert replace(read("fsdp2"), prefetch=0).in_full == found.in_full
+    mine = read(file('like = "ddp+fused"\n' + START + "prefetch = 1") + "+no-sync")
+    assert (mine.each, mine.waits_whole, mine.prefetch) == (False, True, 1)
+    assert read("ddp").each
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("fsdp2+bf16", "expected an addition that changes fsdp2"),
+        ("fsdp2+nosync", "nearest: no-sync"),
+        ("fsdp+no-sync", "nearest: fsdp2"),
+        ("ddp+ddp", "expected what may be added: all-gather-rotate, bf16"),
+        ("ddp+", "expected what may be added"),
+    ],
+)
+def test_what_cannot_be_added_is_refused_in_one_line(given, words):
+    with pytest.raises(BadInput) as error:
+        read(given)
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        ('title = "a"\nlike = "ddp+nosync"', "nearest: no-sync"),
         ("title = 1", "line 1, title: given 1; expected a name in quotes"),
         ('title = "a"\ndiffers = 3', "line 2, differs: given 3; expected an array"),
         ('title = "a"\nlike = "comon"', "nearest: common"),

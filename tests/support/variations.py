@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from spec.models.transformer import CAPPED, DROPPED, LAYER_KINDS, NORMS, USUAL_NORMS, Latent
+from spec.models.transformer import CAPPED, DROPPED, JOINED, LAYER_KINDS, NORMS, USUAL_NORMS, Latent
 
 SMALL = st.integers(1, 3)
 DROPOUTS = st.just(DROPPED) | st.frozensets(st.sampled_from(sorted(DROPPED)))
@@ -22,6 +22,8 @@ VARIATIONS = st.fixed_dictionaries(
         "chunked": st.booleans(),
         "tempered": st.booleans(),
         "clamped": st.booleans(),
+        "joined": st.frozensets(st.sampled_from(sorted(JOINED))),
+        "reads_first": st.booleans(),
         "latent": st.builds(Latent, SMALL, st.integers(0, 3), SMALL, SMALL),
     },
 )

@@ -20,7 +20,7 @@ from spec.costs.model_costs import numbers_of
 from spec.derivation.distribute import distribute
 from spec.models.parts import layer, parts
 from spec.models.profiles import TEXTBOOK, realised_parts, rows_of
-from spec.models.states import MIXED_ADAM, State
+from spec.models.states import MIXED_ADAM, POLICIES, State
 from spec.models.transformer import DENSE, STRAIGHT
 from spec.plans.model_strategies import MODEL_AXES
 from tests.support.profiled_plans import MODEL, SHAPE, profiled_as
@@ -81,7 +81,9 @@ def test_what_is_rounded_on_its_way_is_told():
         return {what: (has, to) for what, has, to in found}
 
     assert not inexact("common") and not inexact("megatron")
-    assert inexact("fsdp2") == {"parameters, to compute with": (4, 2)}
+    of_norms = dict.fromkeys(("d layer_in of a layer", "d middle of a layer"), (4, 2))
+    of_norms |= {"d layers_out of the head": (4, 2)}  # which are computed in fp32
+    assert inexact("fsdp2") == {"parameters, to compute with": (4, 2)} | of_norms
     passing = {"parameters, while they are gathered": (2, 1)}
     summed = {"gradients, while they are summed": (2, 0.5)}
     assert inexact("zero-plus-plus") == passing | summed
@@ -274,6 +276,39 @@ def test_rows_are_the_features_that_a_product_makes_or_the_entries_of_a_table():
     assert found["output_weight"] == found["down_weight"] == ("h",)
     assert found["place_weight"] == ("w",)
     assert found["mlp_norm_scale"] == ("h",)
+
+
+def test_only_adam_uses_a_gradient_more_than_once(tmp_path):
+    def sent(policy):
+        found = profiled_as("uses = 3", tmp_path, "tp+sp(2)", policy=policy).fullest.moved
+        return sum(m.elements for m in found if m.what == "gradients" and m.axes == ("tensor",))
+
+    assert sent("fp32-adam") == 3 * sent("fp32-momentum") == 3 * sent("fp32-sgd") > 0
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_momentum_alone_begins_as_a_copy_of_gradients(policy, tmp_path):
+    words = 'whole_gradients = ["word_weight"]\nlike_gradients = true'
+    found = profiled_as(words, tmp_path, "tp(2)", policy=policy).in_plan
+    assert found.like_gradients is (policy == "fp32-momentum")
+    assert not TEXTBOOK.in_plan(POLICIES[policy], True).like_gradients
+
+
+@pytest.mark.parametrize(("strategy", "of"), [("dp(1)", "micro-batch"), ("pp(1)", "step")])
+def test_numbers_are_kept_of_what_is_given_at_a_time(strategy, of, tmp_path):
+    given, same = (
+        profiled_as(f'samples = "{kind}"', tmp_path, strategy, accumulate="3").fullest.activations
+        for kind in ("given", of)
+    )
+    assert given == same
+
+
+def test_numbers_of_rows_that_backward_makes_again_are_not_kept(tmp_path):
+    def kept(more):
+        text = f'rows = ["rms_norm"]\nkeeps = ["rms_norm"]{more}'
+        return profiled_as(text, tmp_path, "dp(1)").costs["layer"].activations
+
+    assert kept("") - kept('\nagain = ["mlp_norm_unit_root"]') == 4 * 4  # of four tokens
 
 
 @given(profiles())

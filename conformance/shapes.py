@@ -1,0 +1,109 @@
+"""Shapes of models: perceptrons, small transformers, and models of transformers by configuration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Mlp:
+    """Linear layers between so many features, each but the last followed by a gelu."""
+
+    widths: tuple[int, ...]
+    biases: bool = True
+
+    def __str__(self) -> str:
+        return f"mlp {'-'.join(map(str, self.widths))}{'' if self.biases else ' without biases'}"
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """A transformer like Llama: rms norms, turned queries and keys, a gated silu, no biases.
+
+    `gpt`: like GPT: layer norms, learned places, a gelu, biases, the head's words are the embedding's.
+    `fused`: attention by one kernel, that keeps no pairs of tokens.
+    """
+
+    layers: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    feed_forward: int
+    vocabulary: int
+    sequence: int
+    fused: bool = False
+    gpt: bool = False
+
+    def __str__(self) -> str:
+        kind = f"{'fused ' if self.fused else ''}{'gpt' if self.gpt else 'decoder'}"
+        heads = f"{self.heads}/{self.kv_heads}"
+        return f"{kind} {self.layers}x{self.hidden}x{self.feed_forward} {heads} {self.vocabulary}"
+
+
+@dataclass(frozen=True)
+class Configured:
+    """A model of transformers, by its `model_type` and other fields of its configuration."""
+
+    family: str
+    fields: tuple[tuple[str, Any], ...]
+    vocabulary: int
+    sequence: int
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """What its config.json would have."""
+        return {"model_type": self.family, "vocab_size": self.vocabulary, **dict(self.fields)}
+
+    def __str__(self) -> str:
+        numbers = (str(n) for _, n in self.fields if isinstance(n, int) and not isinstance(n, bool))
+        return f"{self.family} {'-'.join(numbers)} {self.vocabulary}"
+
+
+EVEN, ODD, PLAIN = Mlp((8, 16, 8)), Mlp((7, 13, 5)), Mlp((12, 20, 20, 4), biases=False)
+SMALL = Decoder(2, 16, 4, 4, 24, 32, 6)  # tokens of a micro-batch differ in number from features
+GROUPED = Decoder(3, 24, 4, 2, 40, 30, 8)  # fewer heads of keys than of queries
+WIDE = Decoder(2, 32, 8, 8, 48, 64, 8)
+FUSED, FUSED_GROUPED = replace(SMALL, sequence=8, fused=True), replace(GROUPED, fused=True)
+GPT = replace(SMALL, gpt=True)
+UNEVEN = Decoder(2, 16, 4, 4, 24, 30, 8)  # words that do not divide by 4
+DEEP = Decoder(8, 16, 2, 2, 24, 20, 6)
+
+
+LARGE = Mlp((300, 700, 700, 300))  # of more than one bucket, by default
+
+
+def configured(family: str, **of: Any) -> Configured:
+    """A small model of transformers, of 31 words and 7 tokens; rows of no weight divide by 4."""
+    return Configured(family, tuple(of.items()), 31, 7)
+
+
+LIKE_LLAMA = {
+    "num_hidden_layers": 3,
+    "hidden_size": 20,
+    "num_attention_heads": 5,
+    "num_key_value_heads": 5,
+    "intermediate_size": 27,
+    "max_position_embeddings": 32,
+    "pad_token_id": 0,
+}
+FEW_HEADS = {**LIKE_LLAMA, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 6}
+OF_EXPERTS = {"num_experts_per_tok": 2, "tie_word_embeddings": False}
+JOINED = (
+    configured("phi3", **LIKE_LLAMA),
+    configured("gpt2", n_layer=3, n_embd=18, n_head=3, n_inner=27, n_positions=9),
+    configured(
+        "gpt_neox",
+        **{
+            key: LIKE_LLAMA[key]
+            for key in LIKE_LLAMA
+            if key not in ("num_key_value_heads", "pad_token_id")
+        },
+    ),
+    configured("bloom", n_layer=2, hidden_size=18, n_embed=18, n_head=3),
+)
+WITH_EXPERTS = (
+    configured("mixtral", **FEW_HEADS, num_local_experts=3, **OF_EXPERTS),
+    configured("qwen3_moe", **FEW_HEADS, num_experts=3, moe_intermediate_size=9, **OF_EXPERTS),
+    configured("gpt_oss", **FEW_HEADS, num_local_experts=3, **OF_EXPERTS),
+)
