@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 from spec.models.custom import Custom
 from spec.models.opaque import Opaque, opaque
@@ -308,6 +309,7 @@ def head(model: Transformer) -> Part:
     return part.part(part.add(log, lost, Value("loss", of_token, Role.STREAM, FULL)))
 
 
+@lru_cache(maxsize=256)
 def parts(model: Model) -> tuple[Part, ...]:
     """Embedding, a layer of each kind, head; of a model without words layers alone; the opaque part.
 
