@@ -3,6 +3,7 @@ PY := .venv/bin/python
 READY := .venv/.ready
 TORCH_VENV := build/conformance
 TORCH := $(TORCH_VENV)/bin/python
+unexport PYTHONDONTWRITEBYTECODE # sources are compiled once, not by each of a thousand commands
 
 .PHONY: help prove audit certify tables report docs test test-all conformance fuzz mutants lint bench clean
 

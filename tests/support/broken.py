@@ -6,6 +6,8 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib.util import cache_from_source
+from pathlib import Path
 
 from proofs.registry import ROOT
 
@@ -86,9 +88,13 @@ claim(Kernel("twin"))
 
 
 def copied(folder, *more):
-    """A copy of the project in a folder."""
+    """A copy of the project in a folder, with what is compiled of it, if anything is.
+
+    Python takes that only for the files that it was compiled of, by their times and sizes.
+    """
+    being_written = shutil.ignore_patterns("*.pyc.*")
     for part in (*PARTS, *more):
-        shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / part, folder / part, ignore=being_written)
     return folder
 
 
@@ -108,6 +114,7 @@ def broken_copy(where, file, rule, broken, *more, folder="spec"):
     """A copy of the project with one rule of a file of spec/, or of another folder, changed."""
     source = file_of(copied(where, *more) / folder, file)
     source.write_text(with_another(rule, broken, source.read_text()))
+    Path(cache_from_source(source)).unlink(missing_ok=True)
     return where
 
 

@@ -107,7 +107,7 @@ def copy(folder):
     copied(folder, *COPY)
     for name in FILES:
         (folder / name).write_bytes((ROOT / name).read_bytes())
-    python(folder, "-m", "compileall", "-q", "--invalidation-mode", "checked-hash", ".")
+    python(folder, "-m", "compileall", "-qf", "--invalidation-mode", "checked-hash", ".")
     return folder
 
 
