@@ -28,12 +28,13 @@ symbols and Z3 terms: what is proved is what runs.
                           --> simulated run            (real buffers, messages, counted bytes)
 
 A **plan** says what each axis of devices cuts of a model, and gives each training state a mode along
-each axis: its **placement**. From it a **step** is derived: of each part of the model a **program**,
-forward and backward, with the moves that the layout rule asks for; of each group of weights the
-**schedule** of their states, whose operations stand around forward and backward. One rule derives both:
-how a value lies, and how it is needed, says by which collective it is moved. A model of which nothing
-is known but its number of parameters is one part, and its step one schedule. Everything else is read
-off the step. Lines run one after the other, the same on every device, in exact arithmetic.
+each axis: its **placement**. From it one function, `derive_step`, derives a **step**: of each part of
+the model a **program**, forward and backward, with the moves that the layout rule asks for; of each
+group of weights the **schedule** of their states, whose operations stand around forward and backward.
+One rule derives both: how a value lies, and how it is needed, says by which collective it is moved. A
+model of which nothing is known but its number of parameters is one part, and its step one schedule.
+Everything else is read off the step. Lines run one after the other, the same on every device, in exact
+arithmetic.
 
 Rooms and files are in reading order: each uses only those before it. Of each file: its first
 sentence, then its rules; one that is a single expression is shown as it stands. The rooms of
