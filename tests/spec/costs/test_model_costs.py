@@ -152,7 +152,16 @@ def test_tokens_go_to_their_experts_before_they_are_gathered(b, s, h, t, e):
 LATE = [order for order in permutations(RANKS) if order.index("all_gather") < order.index("all_to_all")]
 
 
+@pytest.fixture
+def derived_anew():
+    """Programs are derived once, whatever the order of moves: none of another order is kept."""
+    distribute.cache_clear()
+    yield
+    distribute.cache_clear()
+
+
 @pytest.mark.parametrize("order", LATE[::7])
+@pytest.mark.usefixtures("derived_anew")
 def test_gathered_first_tokens_go_to_their_experts_several_times(order, monkeypatch):
     monkeypatch.setattr("spec.language.moves.RANKS", order)
     found = sent_along(("tp+sp", "ep"), 8, 8, 4, 2, {"tensor": 2, "expert": 2})
