@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 
 from spec.costs.lifetimes import arriving, live
 from spec.devices.collectives import COLLECTIVES, RING
@@ -96,12 +97,13 @@ def fullest_moment(program: Program, indices: Indices, mesh: Mesh) -> Number:
     apart = {*program.part.weights, *program.gradients.values(), *program.kept, *program.overwriting}
     moments = []
     first_parts = len(program.lines) - program.waiting
+    bytes_of = cache(lambda value: _bytes((value,), program, indices, mesh))
     for number, (here, rings) in enumerate(zip(live(program), arriving(program), strict=True)):
         here = here - {*program.held_between} if number >= first_parts else here
         second = [value for value, axis in rings.items() if mesh[axis] != 1]
-        moments.append(_bytes((*(here - apart), *second), program, indices, mesh))
+        moments.append(sum(map(bytes_of, (*(here - apart), *second))))
         moments[-1] += sum(
-            (mesh[move.axis] - 2) * _bytes((move.makes,), program, indices, mesh)
+            (mesh[move.axis] - 2) * bytes_of(move.makes)
             for move in program.moves
             if move.makes in second and program.is_at_once(move)
         )

@@ -58,7 +58,7 @@ def families(programs: Iterable[Program]) -> dict[str, str]:
         for line in program.lines:
             for value in (*line.reads, line.makes):
                 for index in value.indices:
-                    root(index)
+                    found.setdefault(index, index)
             if isinstance(line, Operation):
                 for old, new in one_by_one(line):
                     found[root(new)] = root(old)

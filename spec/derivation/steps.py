@@ -50,10 +50,12 @@ def derive_step(
     )
     step = Step(programs, (), product.pipe)
     groups: dict[Schedule, list[str]] = {}
-    norms, root = step.gradient_norms(), step.root
+    norms, root = step.gradient_norms() if clip else {}, step.root
     terms = tuple(axis.name for axis in cuts)
-    for weight, axes in step.summed_over().items():
-        schedule = derive(_placed(product.states_of(axes), profile, weight in root, terms))
+    summed = step.summed_over()
+    states = {axes: product.states_of(axes) for axes in {*summed.values()}}
+    for weight, axes in summed.items():
+        schedule = derive(_placed(states[axes], profile, weight in root, terms))
         if clip:
             of_norm = (axis for axis, lie in norms[weight].items() if lie == PARTIAL)
             cut = tuple(axis for axis in of_norm if axis not in (*schedule.axes, ALL_WEIGHTS))

@@ -198,7 +198,7 @@ def rows_of(weight: Value, part: Part) -> tuple[str, ...]:
     Of a table that is looked up, its entries; of experts' weights, the experts. (torch.nn) Where a
     part has what products read first, that. (transformers, pytorch_utils.py: Conv1D)
     """
-    line, made = _line_of(weight, part), made_by(weight, part)
+    line, made = part.first_readers[weight], made_by(weight, part)
     other = next(value for value in line.reads if value != weight)
     summed = tuple(index for index in weight.indices if index not in made)
     if "e" in made:
@@ -210,13 +210,8 @@ def rows_of(weight: Value, part: Part) -> tuple[str, ...]:
 
 def made_by(weight: Value, part: Part) -> tuple[str, ...]:
     """The indices of a weight that its product makes."""
-    makes = _line_of(weight, part).makes
+    makes = part.first_readers[weight].makes
     return tuple(index for index in weight.indices if index in makes.indices)
-
-
-def _line_of(weight: Value, part: Part) -> Operation:
-    """The first operation that reads a weight."""
-    return next(op for op in part.operations if weight in op.reads)
 
 
 def realised_parts(model: Model, profile: Profile, width: Number) -> tuple[Part, ...]:

@@ -178,6 +178,11 @@ class Part:
         return frozenset(found)
 
     @cached_property
+    def first_readers(self) -> dict[Value, Operation]:
+        """The first operation that reads each value."""
+        return {value: op for op in reversed(self.operations) for value in op.reads}
+
+    @cached_property
     def indices(self) -> tuple[str, ...]:
         """Those that some line reads."""
         values = (value for op in self.operations for value in op.reads)
@@ -185,8 +190,11 @@ class Part:
 
     def names_of(self, index: str) -> tuple[str, ...]:
         """An index, and what it is renamed to."""
-        renamed = (pair for operation in self.operations for pair in operation.renamed)
-        return tuple(dict.fromkeys((index, *(new for old, new in renamed if old == index))))
+        return tuple(dict.fromkeys((index, *(new for old, new in self._renamed if old == index))))
+
+    @cached_property
+    def _renamed(self) -> tuple[tuple[str, str], ...]:
+        return tuple(pair for operation in self.operations for pair in operation.renamed)
 
 
 class Builder:
