@@ -144,6 +144,7 @@ def _rows(table: Section) -> Iterator[str]:
 
 
 SPACE = r"\addlinespace[3pt]"
+MOST = 9  # columns with usual room between them
 OF_CAPTION = r"\def\normalsize{\fontsize{8}{9.5}\selectfont}"  # as of tables over several pages
 SMALL = r"\hbadness=10000\fontsize{8}{9.5}\selectfont\setlength{\tabcolsep}{4pt}"
 
@@ -185,6 +186,8 @@ def _short(panels: Sequence[Section], caption: str, below: str, kind_of_float: s
         wrapped = any(column.wide for column in columns)
         kind, width = ("tabularx", r"{\linewidth}") if wrapped else ("tabular", "")
         laid += [r"\par\vspace{6pt}"] if number else []
+        if len(columns) > MOST:  # of which each has less around it
+            laid += [rf"\setlength{{\tabcolsep}}{{{max(1, 4 + MOST - len(columns))}pt}}"]
         laid += [rf"\begin{{{kind}}}{width}{{{_widths(columns)}}}", *_head(columns), *_rows(panel)]
         laid += [r"\bottomrule", rf"\end{{{kind}}}"]
     laid += [rf"\par\vspace{{4pt}}\parbox{{\linewidth}}{{\raggedright {below}}}"] if below else []

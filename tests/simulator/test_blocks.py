@@ -331,7 +331,7 @@ def test_tokens_that_cannot_be_spread_evenly_are_refused():
 # ------------------------------------------------------------------------ what is kept
 def programs(model, axes, again="none"):
     """The parts, distributed; an embedding takes nothing from which it could be made again."""
-    axes = [MODEL_AXES[a] if isinstance(a, str) else a for a in axes]
+    axes = tuple(MODEL_AXES[a] if isinstance(a, str) else a for a in axes)
     return tuple(distribute(part, axes, again if part.takes else "none") for part in parts(model))
 
 

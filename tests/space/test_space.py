@@ -57,7 +57,11 @@ def points(draw, regime):
     g = draw(st.sampled_from([g, w, 2 * w]))  # ties are where conditions turn
     n = draw(st.sampled_from([2, 3]) | st.integers(2, 2**20))
     m = draw(st.integers(2, 12)) if regime.several else 1
-    k = 0 if regime.kept is Kept.NO_STATE else draw(st.sampled_from([k, w, g, Fraction(n, n - 1) * w]))
+    k = (
+        0
+        if regime.optimizer is Kept.NO_STATE
+        else draw(st.sampled_from([k, w, g, Fraction(n, n - 1) * w]))
+    )
     return Point(Fraction(1), Fraction(1, n), m, (w, g, k))
 
 
@@ -66,7 +70,7 @@ def policies(draw, regime):
     """Any byte policy of a regime."""
     w, g, k = draw(widths), draw(widths), draw(widths)
     return BytePolicy(
-        w, g, 0 if regime.kept is Kept.NO_STATE else k, master=regime.kept is Kept.MASTER_COPY
+        w, g, 0 if regime.optimizer is Kept.NO_STATE else k, master=regime.optimizer is Kept.MASTER_COPY
     )
 
 
