@@ -144,7 +144,8 @@ def _rows(table: Section) -> Iterator[str]:
 
 
 SPACE = r"\addlinespace[3pt]"
-MOST = 9  # columns with usual room between them
+MOST = 9  # columns of the usual size
+SMALLER = r"\fontsize{7}{8.5}\selectfont\setlength{\tabcolsep}{3pt}"
 OF_CAPTION = r"\def\normalsize{\fontsize{8}{9.5}\selectfont}"  # as of tables over several pages
 SMALL = r"\hbadness=10000\fontsize{8}{9.5}\selectfont\setlength{\tabcolsep}{4pt}"
 
@@ -186,8 +187,7 @@ def _short(panels: Sequence[Section], caption: str, below: str, kind_of_float: s
         wrapped = any(column.wide for column in columns)
         kind, width = ("tabularx", r"{\linewidth}") if wrapped else ("tabular", "")
         laid += [r"\par\vspace{6pt}"] if number else []
-        if len(columns) > MOST:  # of which each has less around it
-            laid += [rf"\setlength{{\tabcolsep}}{{{max(1, 4 + MOST - len(columns))}pt}}"]
+        laid += [SMALLER] if len(columns) > MOST else []
         laid += [rf"\begin{{{kind}}}{width}{{{_widths(columns)}}}", *_head(columns), *_rows(panel)]
         laid += [r"\bottomrule", rf"\end{{{kind}}}"]
     laid += [rf"\par\vspace{{4pt}}\parbox{{\linewidth}}{{\raggedright {below}}}"] if below else []
