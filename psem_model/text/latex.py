@@ -145,7 +145,7 @@ def _rows(table: Section) -> Iterator[str]:
 
 SPACE = r"\addlinespace[3pt]"
 MOST = 9  # columns of the usual size
-SMALLER = r"\fontsize{7}{8.5}\selectfont\setlength{\tabcolsep}{3pt}"
+SMALLER = r"\fontsize{7}{8.5}\selectfont\setlength{\tabcolsep}{2pt}"
 OF_CAPTION = r"\def\normalsize{\fontsize{8}{9.5}\selectfont}"  # as of tables over several pages
 SMALL = r"\hbadness=10000\fontsize{8}{9.5}\selectfont\setlength{\tabcolsep}{4pt}"
 
