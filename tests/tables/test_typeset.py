@@ -47,7 +47,6 @@ OF_ACM = r"^Class acmart Warning: (?:You do not have|ACM keywords|CCS concepts)"
 LLAMA = ("--model", "llama-3-70b", "--sequence", "8192")
 REPORTS = [
     ("predict", "zero1(2) * tp+sp(8) * pp(4)", *LLAMA),
-    ("predict", "zero1(4) * tp+sp(4) * pp(4)", "--order", "zb-h1", "--accumulate", "8", *LLAMA),
     ("compare", "zero1(16) * tp(8)", "zero3(128)", "zero1(4) * tp(8) * pp(4)", *LLAMA),
     ("predict", "hsdp", "--psi", "70e9", "--devices", "8x8", "--unit", "1e9"),
     ("predict", "zero3", "--psi", "70e9", "--devices", "64"),
