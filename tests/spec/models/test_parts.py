@@ -91,6 +91,15 @@ def test_features_of_a_head_are_those_that_are_turned_and_those_that_are_not(mod
     assert sizes["z"] - sizes["n"] == sizes["x"] == sizes["d"]
 
 
+@given(models() | st.just(Opaque(8)))
+def test_the_first_reader_of_a_value_is_the_first_operation_that_reads_it(model):
+    for part in parts(model):
+        for number, operation in enumerate(part.operations):
+            before = {value for earlier in part.operations[:number] for value in earlier.reads}
+            first = [value for value in operation.reads if value not in before]
+            assert all(part.first_readers[value] is operation for value in first)
+
+
 @given(models())
 def test_the_rows_of_a_weight_are_some_of_its_indices(model):
     for part in parts(model):

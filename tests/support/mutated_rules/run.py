@@ -30,6 +30,7 @@ BY_ROOM = {
         *("reading/own_models", "measure/own_models"),
         "spec/models/parts",
         "spec/models/context",
+        *("spec/models/arrays", "conformance/arrays"),
         "conformance/rows",
         "published/states",
         "simulator/models",
