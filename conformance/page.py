@@ -190,7 +190,7 @@ def typed() -> str:
     """What is typed for each strategy of PyTorch."""
     names = dict.fromkeys(case.strategy for case in cases())
     told = ", ".join(f"`{PRODUCTS.get(name, name)}` of {name}" for name in names)
-    held = "`fsdp-hold`, or `--hold`, with `reshard_after_forward=False`"
+    held = "`fsdp-hold`, and `fsdp-hold(shard=N) * dp(replica=M)`, with `reshard_after_forward=False`"
     return f"{told}; {held}; `--placement {ON_HOST}` of an offload"
 
 

@@ -59,7 +59,7 @@ def read(given: str) -> Profile:
     first, *others = (name.strip() for name in given.split(PLUS))
     if others and first in shipped:
         return _packaged_with(first, *others)
-    if others and Path(first).exists():
+    if others and first and Path(first).exists():
         return _with_additions(_read(Path(first).stem, first), others)
     expected = f"a file, or one of {', '.join(shipped)}{or_nearest(first, shipped)}"
     raise refused("--profile", given, expected)
@@ -77,12 +77,19 @@ def _packaged_with(name: str, *others: str) -> Profile:
 
 def _with_additions(profile: Profile, names: Iterable[str]) -> Profile:
     """The profile with some additions, one after the other."""
-    known = additions()
+    known, said = additions(), dict[str, str]()
     for name in names:
         if name not in known:
             expected = f"what may be added: {', '.join(known)}{or_nearest(name, known)}"
             raise refused("--profile", f"{profile.name}{PLUS}{name}", expected)
-        profile = _added(profile, name, str(known[name]))
+        if name in said.values():
+            raise refused("--profile", f"{profile.name}{PLUS}{name}", f"{name} once")
+        before, profile = profile, _added(profile, name, str(known[name]))
+        changed = {key for d in profile.differs if d not in before.differs for key in d.changes}
+        for key in sorted(changed & said.keys()):
+            expected = f"one of {said[key]} and {name}: both say what {key} is"
+            raise refused("--profile", profile.name, expected)
+        said |= dict.fromkeys(changed, name)
     return profile
 
 

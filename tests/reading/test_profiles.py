@@ -76,6 +76,10 @@ def test_additions_are_made_one_after_the_other_to_profiles_and_files(file):
         ("fsdp+no-sync", "nearest: fsdp2"),
         ("ddp+ddp", "expected what may be added: all-gather-rotate, bf16"),
         ("ddp+", "expected what may be added"),
+        ("+bf16", "expected a file, or one of chunked, common"),
+        ("fully-shard+bf16+bf16", "expected bf16 once"),
+        ("fully-shard+bf16+fp16-hook", "one of bf16 and fp16-hook: both say what reduced is"),
+        ("fully-shard+fp16-hook+bf16", "one of fp16-hook and bf16: both say what reduced is"),
     ],
 )
 def test_what_cannot_be_added_is_refused_in_one_line(given, words):
