@@ -180,8 +180,10 @@ class Reported:
         unit = one(stage.unit) if plan.opaque else f"of {one(stage.unit)}"
         at_once = unit if plan.unit is None else f"in units of {plan.unit:,}"
         values = f"values of {one(stage.computing)}, at its fullest moment, beside what it keeps"
+        sliced = any(group.schedule.sliced_by_update for group in plan.step.groups)
+        waiting = "gradients, whole until the last micro-step; " * (plan.profile.waits_whole and sliced)
         why = {
-            "states": f"parameters or gradients, {at_once}",
+            "states": f"{waiting}parameters or gradients, {at_once}",
             "computing": values,
             "offloaded": "activations to or from the host, a layer or the head at a time",
             "placeholders": "of the embedding or the head, as they pass",

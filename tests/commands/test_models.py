@@ -426,3 +426,11 @@ def test_heads_of_an_odd_number_of_features_cannot_be_turned(psem):
     assert code == 2
     assert "given 3 features of a head; expected an even number" in err
     assert psem("simulate", "tp(2)", *shape.split(), "gpt")[0] == 0
+
+
+def test_gradients_that_wait_whole_are_told_beside_what_passes(psem):
+    asked = "predict", "fsdp(8)", "--model", "gpt2", "--sequence", "64", "--accumulate", "2"
+    words = "gradients, whole until the last micro-step; parameters or gradients"
+    for profile, told in (("fsdp2+no-sync", True), ("fsdp2", False)):
+        code, out, _ = psem(*asked, "--profile", profile)
+        assert (code, words in out) == (0, told)
