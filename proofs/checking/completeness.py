@@ -275,4 +275,6 @@ def _diverges(k: Kernel, broken: Broken) -> Theorem:
 
         return first_difference(run(broken.schedule, sizes, data=known, **options)) is None
 
-    return k.refute(broken.name, claim, list(data.made.values()), replay)
+    known = {name: int(name in broken.ones) for name in data.made} if broken.ones else {}
+    given = [data.made[name] == value for name, value in known.items()]
+    return k.refute(broken.name, claim, list(data.made.values()), replay, given)
