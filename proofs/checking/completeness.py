@@ -275,6 +275,5 @@ def _diverges(k: Kernel, broken: Broken) -> Theorem:
 
         return first_difference(run(broken.schedule, sizes, data=known, **options)) is None
 
-    known = {name: int(name in broken.ones) for name in data.made} if broken.ones else {}
-    given = [data.made[name] == value for name, value in known.items()]
+    given = [of == int(name in broken.ones) for name, of in data.made.items()] if broken.ones else []
     return k.refute(broken.name, claim, list(data.made.values()), replay, given)
