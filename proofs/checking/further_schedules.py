@@ -21,7 +21,7 @@ from spec.plans.strategies import STRATEGIES
 
 FRESH, GRADIENTS, VIEW, NORM = Buffer.FRESH, Buffer.GRADIENTS, Buffer.VIEW, Buffer.NORM
 PARAMETERS, ACTIVATIONS, TOTAL = Buffer.PARAMETERS, Buffer.ACTIVATIONS, Buffer.TOTAL_TOKENS
-GROUP = (BATCH,)
+EVERYONE = (BATCH,)
 DP = dict(zip(State, (R, R, R, S), strict=True))
 ADD = operation(Kind.ACCUMULATE, FRESH, GRADIENTS)
 RELEASE = operation(Kind.RELEASE, FRESH)
@@ -81,8 +81,8 @@ def _reset(buffer: Buffer) -> Op:
 def _of_slices() -> Iterator[tuple[str, Schedule]]:
     """Slices that are summed: among zeros, or over what others hold."""
     zero3 = derive(STRATEGIES["zero3"])
-    own = operation(Kind.KEEP, PARAMETERS, VIEW, within=GROUP, span=Span.UNIT)
-    summed = operation(Kind.ALL_REDUCE, VIEW, axes=GROUP)
+    own = operation(Kind.KEEP, PARAMETERS, VIEW, within=EVERYONE, span=Span.UNIT)
+    summed = operation(Kind.ALL_REDUCE, VIEW, axes=EVERYONE)
     zeros = operation(Kind.ZERO, VIEW, span=Span.UNIT)
 
     def fetched(*ops: Op) -> Schedule:
@@ -95,7 +95,7 @@ def _of_slices() -> Iterator[tuple[str, Schedule]]:
 
 
 def _all_reduce(buffer: Buffer) -> Op:
-    return operation(Kind.ALL_REDUCE, buffer, axes=GROUP)
+    return operation(Kind.ALL_REDUCE, buffer, axes=EVERYONE)
 
 
 def _of_others() -> Iterator[tuple[str, Schedule]]:
@@ -107,9 +107,9 @@ def _of_others() -> Iterator[tuple[str, Schedule]]:
         replace(op, shift=1) if op.kind is Kind.REDUCE_SCATTER else op for op in zero2.micro_step
     )
     yield "slices_are_scattered_to_the_device_before", replace(zero2, micro_step=scattered)
-    owners = operation(Kind.ALL_GATHER, FRESH, axes=GROUP, span=Span.UNIT)
+    owners = operation(Kind.ALL_GATHER, FRESH, axes=EVERYONE, span=Span.UNIT)
     both = (*fresh, owners, ADD, *fresh, replace(owners, shift=1), ADD, RELEASE)
-    broadcast = operation(Kind.BROADCAST, PARAMETERS, axes=GROUP)
+    broadcast = operation(Kind.BROADCAST, PARAMETERS, axes=EVERYONE)
     yield (
         "two_devices_gradients_are_a_sum_of_two",
         replace(dp, micro_step=both, finish=(*dp.finish[1:], broadcast)),
@@ -158,9 +158,9 @@ def _of_the_first() -> Iterator[tuple[str, Schedule]]:
     fresh, total = replace(backward, into=FRESH, span=Span.UNIT), _all_reduce(FRESH)
 
     def of_the_first(source: Buffer, into: Buffer) -> Ops:
-        own = operation(Kind.KEEP, source, into, within=GROUP, span=Span.UNIT)
+        own = operation(Kind.KEEP, source, into, within=EVERYONE, span=Span.UNIT)
         zeros = operation(Kind.ZERO, into, span=Span.UNIT)
-        return zeros, own, operation(Kind.BROADCAST, into, axes=GROUP)
+        return zeros, own, operation(Kind.BROADCAST, into, axes=EVERYONE)
 
     tied = Buffer.TIED
     at_a_view = replace(reads, source=VIEW), replace(fresh, source=VIEW)
@@ -187,11 +187,11 @@ def _of_groups() -> Iterator[tuple[str, Schedule]]:
     """A backward of a group's samples, whose activations are gathered, made again, or lacking."""
     dp = derive(STRATEGIES["dp"])
     forward, backward = dp.micro_step
-    of_all = replace(backward, axes=GROUP)
+    of_all = replace(backward, axes=EVERYONE)
     _, *finish = dp.finish
     whole = replace(dp, finish=tuple(finish))
     lost = whole.with_rest(State.ACTIVATIONS, Rest(stored=False))
-    gather = operation(Kind.ALL_GATHER, ACTIVATIONS, axes=GROUP)
+    gather = operation(Kind.ALL_GATHER, ACTIVATIONS, axes=EVERYONE)
     again = operation(Kind.RECOMPUTE, PARAMETERS, ACTIVATIONS)
     yield "activations_of_a_group_are_gathered", replace(whole, micro_step=(forward, gather, of_all))
     yield "activations_of_a_group_are_lost", replace(lost, micro_step=(forward, of_all))
@@ -233,10 +233,10 @@ def _of_numbers() -> Iterator[tuple[str, Schedule]]:
     square = operation(Kind.SQUARE_NORM, GRADIENTS, NORM)
     by_norm = operation(Kind.CLIP, GRADIENTS, by=NORM)
     scatter = replace(dp.finish[0], kind=Kind.REDUCE_SCATTER, shift=1)
-    gather = operation(Kind.ALL_GATHER, GRADIENTS, axes=GROUP, shift=1)
-    part = replace(square, within=GROUP, shift=1)
+    gather = operation(Kind.ALL_GATHER, GRADIENTS, axes=EVERYONE, shift=1)
+    part = replace(square, within=EVERYONE, shift=1)
     for name, sums in (("a_norm_of_the_next_devices_slices", [_all_reduce(NORM)]), ("parts_of_it", [])):
-        ops = (scatter, part, *sums, replace(by_norm, within=GROUP, shift=1), gather)
+        ops = (scatter, part, *sums, replace(by_norm, within=EVERYONE, shift=1), gather)
         yield name, replace(meant(dp, clip=True), finish=(*ops, *dp.finish[1:]))
 
 
@@ -280,7 +280,7 @@ def values_for_slices() -> Iterator[tuple[Schedule, bool]]:
     """
     zero2 = derive(STRATEGIES["zero2"])
     yield around(zero2, first=(_scaled(GRADIENTS, 0),)), True
-    for kind, within in product((Kind.ALL_REDUCE, Kind.REDUCE_SCATTER), (GROUP, ())):
+    for kind, within in product((Kind.ALL_REDUCE, Kind.REDUCE_SCATTER), (EVERYONE, ())):
 
         def other(op: Op, kind: Kind = kind, within: Axes = within) -> Op:
             of_kind = replace(op, kind=kind) if op.kind is Kind.REDUCE_SCATTER else op

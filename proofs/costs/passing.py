@@ -18,7 +18,7 @@ from spec.models.states import BytePolicy, State
 from spec.plans.placement import BATCH, on_batch, place_states
 from spec.plans.strategies import STRATEGIES
 
-GROUP = (BATCH,)
+EVERYONE = (BATCH,)
 
 
 def others_hold_by_hand(k: Kernel) -> Theorem:
@@ -69,7 +69,7 @@ def _schedules(psi: Any, unit: Any, w: Any, g: Any, opt: Any) -> Iterator[tuple[
 def _with_moments(schedule: Schedule) -> Schedule:
     """After backward the optimizer's state is gathered, unit by unit, and released."""
     gather = operation(
-        Kind.ALL_GATHER, Buffer.OPTIMIZER, Buffer.OPTIMIZER_VIEW, axes=GROUP, span=Span.UNIT
+        Kind.ALL_GATHER, Buffer.OPTIMIZER, Buffer.OPTIMIZER_VIEW, axes=EVERYONE, span=Span.UNIT
     )
     more = gather, operation(Kind.RELEASE, Buffer.OPTIMIZER_VIEW)
     return after(schedule, Kind.BACKWARD, lambda _: more)
@@ -77,7 +77,7 @@ def _with_moments(schedule: Schedule) -> Schedule:
 
 def _view_of_the_step_before(schedule: Schedule) -> Schedule:
     """Parameters are gathered when they are updated, and there for the next step, all of them."""
-    gather = operation(Kind.ALL_GATHER, Buffer.PARAMETERS, Buffer.VIEW, axes=GROUP, span=Span.UNIT)
+    gather = operation(Kind.ALL_GATHER, Buffer.PARAMETERS, Buffer.VIEW, axes=EVERYONE, span=Span.UNIT)
     kept = [op for op in schedule.micro_step if Buffer.VIEW not in (op.into, op.source)]
     reads = [op for op in schedule.micro_step if op.kind in (Kind.FORWARD, Kind.BACKWARD)]
     micro_step = (*reads, *(op for op in kept if op not in reads))
@@ -89,7 +89,7 @@ def gathered_whole(schedule: Schedule) -> Schedule:
     """Each state is gathered whole, and released: what passed unit by unit has had its turns."""
 
     def gathered(source: Buffer, into: Buffer) -> tuple[Any, Any]:
-        gather = operation(Kind.ALL_GATHER, source, into, axes=GROUP, span=Span.ALL_UNITS)
+        gather = operation(Kind.ALL_GATHER, source, into, axes=EVERYONE, span=Span.ALL_UNITS)
         return gather, operation(Kind.RELEASE, into)
 
     forward, backward, reduce, add = (

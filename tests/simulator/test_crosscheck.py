@@ -194,12 +194,7 @@ BROKEN = [
         "            Op(Kind.RESET, Phase.UPDATE, Buffer.GRADIENTS),\n",
         "",
     ),
-    (
-        "a sum of sums forgets n",
-        "operators.py",
-        "n if both == (ALL, ALL)",
-        "1 if both == (ALL, ALL)",
-    ),
+    ("a sum of sums forgets n", "operators.py", "n if both == (ALL, ALL)", "1 if both == (ALL, ALL)"),
     ("any slice is the owner's", "operators.py", "int(left.of == right.to)", "1"),
     ("a mean over micro-steps is a sum", "forms.py", "(*self.axes, MICRO_STEPS)", "tuple(self.axes)"),
     (
