@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from proofs.meaning.runs import implied
-from proofs.trusted.kernel import Kernel, Theorem
+from proofs.trusted.kernel import Bool, Kernel, Theorem
 from proofs.trusted.terms import (
+    TRUE,
     And,
     BoolSort,
     DeclareSort,
@@ -66,9 +67,45 @@ class Step:
             )
             for name, when in self.when.items()
         }
+        self.uses = k.function("uses", INT, BOOL)  # whether a piece reads the weight in question
+        self.sends = k.function("sends", INT, BOOL)  # whether what a piece gives is sent to the next
+        self.sums = k.function("sums", INT, BOOL)  # whether a stage's terms of its gradient are summed
+        self.accepted = self._accepted()
         self.forward, self.gives = self._forward()
         self.backward = self._backward()
-        self.uses = k.function("uses", INT, BOOL)  # whether a piece reads the weight in question
+
+    # ------------------------------------------------------------------- acceptance
+    def asked(self) -> Bool:
+        """What the checker asks of a piece: what the next one reads is there, its uses are summed."""
+        here, next_ = (on_stage(self.at(i)) for i in (self.i, self.i + 1))
+        there = Implies(And(self.i + 1 < self.n, is_sent(here, next_)), self.sends(self.i))
+        return And(there, Implies(self.uses(self.i), self.sums(self.at(self.i))))
+
+    def _accepted(self) -> Theorem:
+        """What is asked is so of each piece, where the checker accepts them all."""
+        k, i, other = self.k, self.i, self.k.integers("other")
+        self.is_accepted, self.accepted_is = k.define("is_accepted", [i], self.asked())
+        self.are_accepted, self.accepted_first, self.accepted_next = k.recursion(
+            "pieces_before_are_accepted",
+            [],
+            i,
+            TRUE,
+            lambda before: And(before(), self.is_accepted(i)),
+        )
+        self.all_accepted = [self.are_accepted(self.n)]
+        said = [self.are_accepted(i), other >= 0, other < i]
+        each = k.induct(
+            "each_piece_before_is_accepted",
+            i,
+            Implies(And(*said), self.is_accepted(other)),
+            step=[self.accepted_next],
+        )
+        return k.prove(
+            "what_is_asked_is_so_of_each_piece",
+            self.asked(),
+            [*self.all_accepted, self.inside],
+            [each.at(piece=self.n, other=i), self.accepted_is],
+        )
 
     # ------------------------------------------------------------------- freshness
     def _fresh(self) -> Theorem:
@@ -145,24 +182,21 @@ class Step:
         arrives = k.suppose(
             "what_is_sent_arrives",
             [i, x],
-            Implies(
-                And(self.inside, is_sent(on_stage(at(i)), on_stage(at(i + 1)))),
-                has(at(i + 1), i + 1, x) == has(at(i), i + 1, x),
-            ),
+            Implies(And(self.inside, self.sends(i)), has(at(i + 1), i + 1, x) == has(at(i), i + 1, x)),
         )
         runs = [computes, alike, self.fresh.at(work=when), self.counted["forward"], goes_on]
         reads = k.induct(
             "pieces_read_what_one_device_reads",
             i,
             has(at(i), i, x) == self.stream(x, i),
-            given=[i < self.n],
+            given=[i < self.n, *self.all_accepted],
             base=[enters, begins],
-            step=[*runs, arrives],
+            step=[*runs, arrives, self.accepted],
         )
         gives = k.prove(
             "pieces_give_what_one_device_gives",
             has(at(i), i + 1, x) == self.stream(x, i + 1),
-            given=[self.inside],
+            given=[self.inside, *self.all_accepted],
             uses=[reads, *runs],
         )
         return reads, gives
@@ -197,8 +231,7 @@ class Step:
             "what_is_sent_back_arrives",
             [i, x],
             Implies(
-                And(self.inside, is_sent(on_stage(at(i)), on_stage(at(i + 1)))),
-                gets(at(i), i + 1, x) == gets(at(i + 1), i + 1, x),
+                And(self.inside, self.sends(i)), gets(at(i), i + 1, x) == gets(at(i + 1), i + 1, x)
             ),
         )
         runs = [computes, alike, self.fresh.at(work=when), self.counted["backward"], self.forward]
@@ -206,9 +239,13 @@ class Step:
             "cotangents_are_those_of_one_device",
             back,
             gets(at(here), here + 1, x) == self.cotangent(x, back),
-            given=[back < n],
+            given=[back < n, *self.all_accepted],
             base=[starts, begins, self.gives.at(piece=n - 1)],
-            step=[*(fact.at(piece=here) for fact in runs), goes_on, returns.at(piece=here - 1)],
+            step=[
+                *(fact.at(piece=here) for fact in runs),
+                *(fact.at(piece=here - 1) for fact in (returns, self.accepted)),
+                goes_on,
+            ],
         )
 
     # ------------------------------------------------------------------- gradients
@@ -225,7 +262,7 @@ class Step:
         same = k.prove(
             "terms_are_those_of_one_device",
             own(i, x) == term(i, x),
-            given=[self.inside],
+            given=[self.inside, *self.all_accepted],
             uses=[owned, termed, *runs, self.forward, self.backward.at(back=self.n - 1 - i)],
         )
         return own(i, x), term(i, x), same, owned

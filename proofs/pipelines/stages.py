@@ -7,12 +7,12 @@ from typing import Any
 
 from proofs.claim import claim
 from proofs.meaning.runs import implied
+from proofs.pipelines.listed_pipelines import ListedPipelines, listed_pipelines
 from proofs.pipelines.stage_placing import layers_are_placed_in_order
-from proofs.pipelines.stage_runs import BOOL, INT, Step
+from proofs.pipelines.stage_runs import INT, Step
 from proofs.tools.sums import closed_form, equal_terms, of_sums, partition, total
-from proofs.trusted.kernel import Bool, Kernel, KernelError, Theorem
-from proofs.trusted.parts import substitute
-from proofs.trusted.terms import And, BoolVal, If, Implies, Not, Or, RealVal
+from proofs.trusted.kernel import Kernel, KernelError, Theorem
+from proofs.trusted.terms import And, BoolVal, If, Not, Or, RealVal
 from spec.devices.layouts import PARTIAL, WHOLE
 from spec.meaning import conditions
 from spec.models.training import sgd
@@ -30,9 +30,12 @@ def pipelines_compute_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     1811.06965 section 2.2, 2104.04473 section 2.2)
     """
     step = Gradients(k)
+    summed = step.integrity()
+    listed = ListedPipelines(step, listed_pipelines())
     return (
-        step.integrity(),
-        step.integrity_of_one(),
+        summed,
+        step.integrity_of_one(summed),
+        listed.compute([step.forward, step.backward, summed]),
         step.fresh,
         step.forward,
         step.backward,
@@ -82,12 +85,13 @@ class Gradients(Step):
             uses=[added.at(**at_end), nothing.at(**at_end), self.sizes],
         )
         _, self.gradient, by_piece, pieces, exchanged = of_sums(k, "gradient", x, i, term, [])
-        same = equal_terms(k, "pieces_sums_are_alike", of_piece, by_piece, same, given=[self.inside])
+        given = [self.inside, *self.all_accepted]
+        same = equal_terms(k, "pieces_sums_are_alike", of_piece, by_piece, same, given)
         whole = k.induct(
             "gradients_of_all_pieces",
             i,
             of_pieces(i) == pieces(self.samples, i),
-            given=[i <= self.n],
+            given=[i <= self.n, *self.all_accepted],
             base=[of_pieces.start, pieces.start.at(**at_end)],
             step=[
                 *(of_pieces.next, pieces.next.at(**at_end)),
@@ -98,64 +102,65 @@ class Gradients(Step):
         return k.prove(
             "all_stages_have_the_gradient",
             self.over_stages(self.n, self.p) == self.gradient(self.n, self.samples),
+            given=self.all_accepted,
             uses=[summed.at(**every), whole.at(**every), exchanged.at(**every, **at_end), self.sizes],
         )
 
-    def _nothing_elsewhere(self, name: str, used: Bool) -> Theorem:
-        """Where no piece uses a weight, nothing is added to its gradient."""
-        k, i, stage = self.k, self.i, self.stage
-        there = substitute(used, (stage, self.at(i)))
-        supposed = k.suppose(name, [i], Implies(self.uses(i), there))
-        return closed_form(
+    def integrity(self) -> Theorem:
+        """Summed over the stages that are said to be, its gradient is every sample's, once.
+
+        Terms of other stages are zero: no accepted piece there uses the weight.
+        """
+        k, i, stage, so_far = self.k, self.i, self.stage, [self.i <= self.n, *self.all_accepted]
+        nothing = closed_form(
             k,
-            f"{name}_only",
+            "others_have_no_terms",
             self.of_stage,
             RealVal(0),
-            given=[Not(used)],
-            uses=[supposed, self.unused],
+            given=[Not(self.sums(stage)), *so_far],
+            uses=[self.accepted, self.unused],
         )
-
-    def integrity(self) -> Theorem:
-        """Summed over the stages that use a weight, its gradient is every sample's, once."""
-        k, i, stage = self.k, self.i, self.stage
-        users = k.function("is_summed", INT, BOOL)
-        nothing = self._nothing_elsewhere("users_are_summed", users(stage))
-        term = If(users(stage), self.of_stage.upto(i), RealVal(0))
-        group = total(k, "over_users", [i], stage, term)
+        term = If(self.sums(stage), self.of_stage.upto(i), RealVal(0))
+        self.group = total(k, "over_users", [i], stage, term)
         same = equal_terms(
-            k, "others_add_nothing", group, self.over_stages, given=[i >= 0], uses=[nothing]
+            k,
+            "others_add_nothing",
+            self.group,
+            self.over_stages,
+            given=[i >= 0, *so_far],
+            uses=[nothing],
         )
         return k.prove(
             "summed_gradients_are_whole",
             implied(
                 conditions.gradient_integrity(
                     BoolVal(True),
-                    group(self.n, self.p),
+                    self.group(self.n, self.p),
                     self.gradient(self.n, self.samples),
                 )
             ),
+            given=self.all_accepted,
             uses=[self.whole, same.at(piece=self.n, stage=self.p), self.sizes],
         )
 
-    def integrity_of_one(self) -> Theorem:
+    def integrity_of_one(self, summed: Theorem) -> Theorem:
         """A weight of one stage has its whole gradient there."""
-        k, i, stage = self.k, self.i, self.stage
-        only = k.fixed("only", INT)
+        k, i, stage, only = self.k, self.i, self.stage, self.k.fixed("only", INT)
         there = k.suppose("there_is_one", [], And(only >= 0, only < self.p))
-        nothing = self._nothing_elsewhere("one_stage_uses_it", stage == only)
+        itself = k.suppose("its_own_terms_are_summed", [stage], self.sums(stage) == (stage == only))
         alone = closed_form(
             k,
             "one_stage_has_every_term",
-            self.over_stages,
+            self.group,
             If(only < stage, self.of_stage(only, i), RealVal(0)),
-            given=[i >= 0],
             base=[there],
-            uses=[nothing],
+            uses=[itself],
         )
         return k.prove(
             "a_weight_of_one_stage_needs_no_sum",
             self.of_stage(only, self.n) == self.gradient(self.n, self.samples),
-            uses=[self.whole, alone.at(piece=self.n, stage=self.p), there, self.sizes],
+            given=self.all_accepted,
+            uses=[summed, alone.at(piece=self.n, stage=self.p), there],
         )
 
 

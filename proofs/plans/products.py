@@ -10,6 +10,7 @@ from itertools import combinations, pairwise, product
 from proofs.claim import claim
 from proofs.language.program_rules import accepted_rules, rules_in
 from proofs.language.programs import must_reject
+from proofs.pipelines.listed_pipelines import ListedPipeline, listed_pipelines
 from proofs.plans.steps import require_accepted
 from proofs.plans.strategies import match
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
@@ -188,7 +189,8 @@ def _alone(part: Part) -> tuple[Terms, object]:
 def _shared(shape: Transformer, stages: int) -> frozenset[str]:
     """The weights that pieces on different stages use, once what is sent and summed is accepted.
 
-    And without any one of what is sent and summed it is rejected.
+    The stages are among those of which E11 proves it. And without any one of what is sent and summed
+    they are rejected.
     """
     placed = pieces(shape, Pipeline(Order.ONE_F_ONE_B, stages, 1))
     neighbours = [(before, after) for before, after in pairwise(placed) if before.stage != after.stage]
@@ -196,6 +198,8 @@ def _shared(shape: Transformer, stages: int) -> frozenset[str]:
     of_two_parts = {name for one, other in combinations(names, 2) for name in one & other}
     shared = {(name, NO_LAYER) for name in of_two_parts if stages > 1}
     check_stages(placed, neighbours, shared)
+    if stages > 1 and ListedPipeline(placed, stages).listed not in _listed_stages():
+        raise KernelError(f"{stages} stages of {shape} are not among those of E11")
     if {*to_sum(placed)} != shared or sends(placed) != neighbours or len(neighbours) < stages - 1:
         raise KernelError(f"stages share {shared}, and send at {neighbours}")
     for sent in neighbours:
@@ -203,6 +207,12 @@ def _shared(shape: Transformer, stages: int) -> frozenset[str]:
     for summed in shared:
         must_reject(check_stages, placed, neighbours, shared - {summed})
     return frozenset(name for name, _ in shared)
+
+
+@lru_cache(maxsize=1)
+def _listed_stages() -> list[object]:
+    """The stages of which E11 proves that all their pieces are accepted."""
+    return [pipeline.listed for pipeline in listed_pipelines().values()]
 
 
 def _partial_along(program: Program, weight: Value) -> tuple[str, ...]:

@@ -222,14 +222,14 @@ MUTANTS = [
         "stages.py",
         "return {w: tuple(sorted(at)) for w, at in stages.items() if gradient_lie(at) == PARTIAL}",
         "return {}",
-        "K5",
+        "E11 K5",
     ),
     (
         "nothing is sent between stages",
         "stages.py",
         "return [(before, after) for before, after in pairwise(placed) if is_sent(before, after)]",
         "return []",
-        "K5",
+        "E11 K5",
     ),
     (
         "a stage may read what is not sent",

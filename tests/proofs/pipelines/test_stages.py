@@ -3,10 +3,10 @@
 import pytest
 
 from proofs import registry
-from proofs.pipelines import stage_placing, stage_runs, stages
+from proofs.pipelines import listed_pipelines, stage_placing, stage_runs, stages
 from proofs.trusted.kernel import Kernel, KernelError
 from spec.devices.layouts import PARTIAL, WHOLE
-from spec.pipelines.stages import has_layer
+from spec.pipelines.stages import has_layer, sends, to_sum
 
 
 def test_the_claim_is_proved():
@@ -65,4 +65,23 @@ def test_wrong_rules_are_not_proved(monkeypatch, name, wrong):
 def test_other_rules_of_which_gradients_are_summed_are_not_proved(monkeypatch, lie):
     monkeypatch.setattr(stages, "gradient_lie", lambda used_on: lie)
     with pytest.raises(KernelError, match="other gradients are summed"):
+        stages.pipelines_compute_what_one_device_does(Kernel("E11"))
+
+
+DAMAGED = {
+    "a stage is sent nothing": ("sends", lambda placed: sends(placed)[1:]),
+    "what a stage keeps is sent": ("sends", lambda placed: [*zip(placed, placed, strict=True)]),
+    "no gradient is summed": ("to_sum", lambda placed: {}),
+    "a gradient is summed without the last stage's": (
+        "to_sum",
+        lambda placed: {weight: over[:-1] for weight, over in to_sum(placed).items()},
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "wrong"), DAMAGED.values(), ids=DAMAGED.keys())
+def test_pieces_are_not_accepted_without_what_is_sent_and_summed(monkeypatch, name, wrong):
+    monkeypatch.setattr(listed_pipelines, "check_stages", lambda *_: None)
+    monkeypatch.setattr(listed_pipelines, name, wrong)
+    with pytest.raises(KernelError, match=r"piece_._of_.* the solver says sat"):
         stages.pipelines_compute_what_one_device_does(Kernel("E11"))
