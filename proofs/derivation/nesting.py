@@ -12,7 +12,7 @@ from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.terms import Not
 from spec.checking.steps import check_orders, cut_twice
 from spec.derivation.distribute import FROM_SLICES, distribute
-from spec.derivation.nesting import AxisOrders, axis_orders
+from spec.derivation.nesting import AxisOrders, axis_orders, families
 from spec.devices.hierarchy import device_number
 from spec.devices.layouts import LayoutError, Lies
 from spec.devices.mesh import Axes, first_element
@@ -104,15 +104,31 @@ def _leave_chunks(programs: Sequence[Program], found: AxisOrders, devices: Axes)
     )
 
 
-def _renamed_are_alike(programs: Sequence[Program], found: AxisOrders) -> bool:
-    """Whether an index that another takes the place of is cut as that is."""
-    return all(
-        found[old] == found[new]
+def _renamed(programs: Sequence[Program]) -> list[tuple[str, str]]:
+    """Indices of which one takes the other's place, and no further one does, or has it taken."""
+    return [
+        (old, new)
         for program in programs
         for line in program.lines
         if isinstance(line, Operation)
         for old, new in line.renamed
         if [pair for pair in line.renamed if old in pair or new in pair] == [(old, new)]
+    ]
+
+
+def _renamed_are_alike(programs: Sequence[Program], found: AxisOrders) -> bool:
+    """Whether an index that another takes the place of is cut as that is, and of a family with it.
+
+    And with no other: several that become one, or one that becomes several, are each of its own.
+    """
+    of = families(programs)
+    groups = [{index} for index in of]
+    for pair in _renamed(programs):
+        joined = set[str]().union(*(group for group in groups if group & {*pair}))
+        groups = [joined, *(group for group in groups if not group & {*pair})]
+    alike = [{index for index in of if of[index] == of[one]} for one in of]
+    return all(group in alike for group in groups) and all(
+        found[old] == found[new] for old, new in _renamed(programs)
     )
 
 

@@ -176,9 +176,10 @@ def with_copies(
     sizes = dict(sizes)
     for factor in product.factors:
         found.append(factor)
-        (axis, size) = (factor.cuts, sizes[factor.axes[0]]) if factor.cuts else (None, 1)
+        axis = factor.cuts
         if axis is None or KV_HEADS not in axis.weight_indices:
             continue
+        size = sizes[axis.name]
         if size > heads and size % heads == 0 and group % (size // heads) == 0:
             copies = copies_within(axis)
             found.append(Factor(factor.name, (copies.name,), cuts=copies))

@@ -52,6 +52,13 @@ MUTANTS = [
         "S1",
     ),
     (
+        "one index that becomes two is each of them",
+        "nesting.py",
+        "if olds.count(o) == 1 and news.count(n) == 1)",
+        "if news.count(n) == 1)",
+        "K9",
+    ),
+    (
         "an order of two axes asks nothing of moves",
         "nesting.py",
         "if lie.index == index and axis != move.axis:",
