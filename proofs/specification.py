@@ -28,7 +28,7 @@ symbols and Z3 terms: what is proved is what runs.
                           --> simulated run            (real buffers, messages, counted bytes)
 
 A **plan** says what each axis of devices cuts of a model, and gives each training state a mode along
-each axis: its **placement**. From it one function, `derive_step`, derives a **step**: of each part of
+each axis: its **placement**. From it one function, `derive`, derives a **step**: of each part of
 the model a **program**, forward and backward, with the moves that the layout rule asks for; of each
 group of weights the **schedule** of their states, whose operations stand around forward and backward.
 One rule derives both: how a value lies, and how it is needed, says by which collective it is moved. A

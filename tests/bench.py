@@ -14,7 +14,7 @@ from proofs.registry import claims, prove
 from psem_model.predict.states import predict, predict_many
 from psem_model.simulator import simulate
 from spec.checking.verdict import check
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.plans.strategies import STRATEGIES
 
 
@@ -75,7 +75,7 @@ def main():
         rate = size / seconds(lambda name=name: predict_many(name, psi, n, k)) / 1e6
         print(f"array predictions of {name:<15}{rate:8.1f} million a second")
 
-    schedules = [derive(p) for p in STRATEGIES.values()]
+    schedules = [schedule_of(p) for p in STRATEGIES.values()]
 
     def some_checks():
         for schedule in schedules:
@@ -85,7 +85,7 @@ def main():
     rate = 50 * len(schedules) / seconds(some_checks)
     print(f"verdicts of named strategies        {rate:8.0f} a second")
 
-    zero3 = derive(STRATEGIES["zero3"])
+    zero3 = schedule_of(STRATEGIES["zero3"])
 
     def simulated(devices, psi, unit):
         return lambda: simulate(zero3, {"batch": devices}, psi, unit=unit, arithmetic="float64")

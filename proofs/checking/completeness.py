@@ -21,7 +21,7 @@ from spec.checking.everywhere import Found, everywhere
 from spec.checking.forms import Forms
 from spec.checking.symbols import Symbol
 from spec.checking.verdict import check
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.devices.mesh import Axes, group_size, shard_contains
 from spec.devices.operators import OTHER, SUM_ALL, NormalForm, Operator, PerDevice, Source, sources_of
 from spec.language.schedule import MICRO_STEPS, Schedule
@@ -79,12 +79,12 @@ def _own_their_chunks(k: Kernel) -> None:
             if not all(shard_contains(owner, element, chunk)):
                 raise KernelError(f"{k.claim}: {element} of {elements} is device {owner}'s")
     for devices in (1, 2, 3):
-        kept, *_ = run(derive(STRATEGIES["zero3"]), {BATCH: devices})
+        kept, *_ = run(schedule_of(STRATEGIES["zero3"]), {BATCH: devices})
         places = [kept.place(i) for i, _ in enumerate(kept.has)]
         owners, numbers = {place.device for place in places}, {place.element for place in places}
         if len(owners) < devices or len(numbers) < 2:
             raise KernelError(f"{k.claim}: of {devices} devices {owners} own elements {numbers}")
-    lost = derive(on_batch("M", "M", "R", "S"))  # no parameters
+    lost = schedule_of(on_batch("M", "M", "R", "S"))  # no parameters
     missed = first_divergence(lost, {BATCH: 2}, data=DATA)
     if missed is None or missed.has is not None or missed.place != Place((0,), 0):
         raise KernelError(f"{k.claim}: what is kept nowhere is missed at {missed}")

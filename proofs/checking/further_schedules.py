@@ -9,8 +9,8 @@ from itertools import product
 
 from proofs.checking.matching_schedules import along, tied_parameters
 from proofs.checking.witnesses import Ops, around, meant, operation
-from spec.derivation.derive import derive
 from spec.derivation.norms import clipped
+from spec.derivation.schedules import schedule_of
 from spec.devices.mesh import Axes
 from spec.language.schedule import MICRO_STEPS, Buffer, Kind, Monomial, Op, Rest, Schedule, Span
 from spec.models.states import State
@@ -55,7 +55,7 @@ def _with(schedule: Schedule, micro_step: Ops, *finish: Op) -> Schedule:
 
 def _of_micro_steps() -> Iterator[tuple[str, Schedule]]:
     """What each micro-step adds, keeps, or takes from the one before."""
-    dp = derive(STRATEGIES["dp"])
+    dp = schedule_of(STRATEGIES["dp"])
     forward, backward = dp.micro_step
     fresh = replace(backward, into=FRESH, span=Span.UNIT)
     again = operation(Kind.KEEP, GRADIENTS, FRESH, span=Span.ALL_UNITS)
@@ -80,7 +80,7 @@ def _reset(buffer: Buffer) -> Op:
 
 def _of_slices() -> Iterator[tuple[str, Schedule]]:
     """Slices that are summed: among zeros, or over what others hold."""
-    zero3 = derive(STRATEGIES["zero3"])
+    zero3 = schedule_of(STRATEGIES["zero3"])
     own = operation(Kind.KEEP, PARAMETERS, VIEW, within=EVERYONE, span=Span.UNIT)
     summed = operation(Kind.ALL_REDUCE, VIEW, axes=EVERYONE)
     zeros = operation(Kind.ZERO, VIEW, span=Span.UNIT)
@@ -100,7 +100,7 @@ def _all_reduce(buffer: Buffer) -> Op:
 
 def _of_others() -> Iterator[tuple[str, Schedule]]:
     """What other devices' slices are, or parts of norms made of them."""
-    dp, zero2 = derive(STRATEGIES["dp"]), derive(STRATEGIES["zero2"])
+    dp, zero2 = schedule_of(STRATEGIES["dp"]), schedule_of(STRATEGIES["zero2"])
     reads, backward = dp.micro_step
     fresh = reads, replace(backward, into=FRESH, span=Span.UNIT)
     scattered = tuple(
@@ -133,12 +133,14 @@ def _of_others() -> Iterator[tuple[str, Schedule]]:
 
 def _replicated(axes: Axes) -> Schedule:
     """Data parallelism along several axes."""
-    return derive(place_states(axes, {state: dict.fromkeys(axes, mode) for state, mode in DP.items()}))
+    return schedule_of(
+        place_states(axes, {state: dict.fromkeys(axes, mode) for state, mode in DP.items()})
+    )
 
 
 def _of_sizes() -> Iterator[tuple[str, Schedule]]:
     """Gradients that are right for some sizes: on two devices, or on as many along either axis."""
-    dp, both = derive(STRATEGIES["dp"]), _replicated(("outer", "inner"))
+    dp, both = schedule_of(STRATEGIES["dp"]), _replicated(("outer", "inner"))
     half = Monomial(Fraction(1, 2), ((BATCH, 1),))
     yield "right_on_two_devices", around(dp, before=(operation(Kind.SCALE, GRADIENTS, by=half),))
     for name, sizes in (
@@ -153,7 +155,7 @@ def _of_sizes() -> Iterator[tuple[str, Schedule]]:
 
 def _of_the_first() -> Iterator[tuple[str, Schedule]]:
     """What is right of elements that the first device owns, and is used of these alone."""
-    dp = derive(STRATEGIES["dp"])
+    dp = schedule_of(STRATEGIES["dp"])
     reads, backward = dp.micro_step
     fresh, total = replace(backward, into=FRESH, span=Span.UNIT), _all_reduce(FRESH)
 
@@ -185,7 +187,7 @@ def _of_the_first() -> Iterator[tuple[str, Schedule]]:
 
 def _of_groups() -> Iterator[tuple[str, Schedule]]:
     """A backward of a group's samples, whose activations are gathered, made again, or lacking."""
-    dp = derive(STRATEGIES["dp"])
+    dp = schedule_of(STRATEGIES["dp"])
     forward, backward = dp.micro_step
     of_all = replace(backward, axes=EVERYONE)
     _, *finish = dp.finish
@@ -208,7 +210,7 @@ def _of_groups() -> Iterator[tuple[str, Schedule]]:
 
 def _of_numbers() -> Iterator[tuple[str, Schedule]]:
     """Divisions by counts, and clips by norms: of multiples, of what is not known, of parts."""
-    dp, zero3 = derive(STRATEGIES["dp"]), derive(STRATEGIES["zero3"])
+    dp, zero3 = schedule_of(STRATEGIES["dp"]), schedule_of(STRATEGIES["zero3"])
     count = operation(Kind.COUNT, Buffer.TOKENS), operation(Kind.ACCUMULATE, Buffer.TOKENS, TOTAL)
     counted = around(meant(dp, loss=Loss.TOKEN_MEAN), first=count)
     reduce, *rest = counted.finish
@@ -226,7 +228,7 @@ def _of_numbers() -> Iterator[tuple[str, Schedule]]:
         "slices_are_clipped_by_their_own_norms",
         replace(clip, finish=tuple(op for op in clip.finish if op.kind is not Kind.ALL_REDUCE)),
     )
-    by_slices = clipped(meant(derive(STRATEGIES["zero2"]), clip=True))
+    by_slices = clipped(meant(schedule_of(STRATEGIES["zero2"]), clip=True))
     too_early = next(op for op in by_slices.finish if op.kind is Kind.CLIP)
     absent = around(by_slices, before=(too_early,), last=(operation(Kind.RELEASE, NORM),))
     yield "a_clip_by_a_norm_that_is_not_there", absent
@@ -242,18 +244,18 @@ def _of_numbers() -> Iterator[tuple[str, Schedule]]:
 
 def _of_placements() -> Iterator[tuple[str, Schedule]]:
     """What a placement says of when gradients are summed, of its host, and of two axes."""
-    tied = tied_parameters(derive(STRATEGIES["zero2"]))
+    tied = tied_parameters(schedule_of(STRATEGIES["zero2"]))
     yield "clip_of_tied_slices", meant(clipped(tied), clip=True, tied=True)
-    yield "tied_gradients_on_the_host", tied_parameters(derive(STRATEGIES["zero-offload"]))
-    yield "clip_along_two_axes", clipped(meant(derive(along(("outer", "inner"))), clip=True))
+    yield "tied_gradients_on_the_host", tied_parameters(schedule_of(STRATEGIES["zero-offload"]))
+    yield "clip_along_two_axes", clipped(meant(schedule_of(along(("outer", "inner"))), clip=True))
     for name in ("dp", "zero1", "zero2"):
-        yield f"{name}_each", derive(replace(STRATEGIES[name], each=True))
+        yield f"{name}_each", schedule_of(replace(STRATEGIES[name], each=True))
     hsdp = STRATEGIES["hsdp"]
     for axis in hsdp.axes:
-        yield f"hsdp_{axis}_first", derive(replace(hsdp, summed_first=(axis,)))
-        yield f"hsdp_{axis}_again", derive(replace(hsdp, summed_again=(axis,), uses=2))
-    yield "parameters_on_the_host", derive(on_batch("O", "S", "S", "S"))
-    dp = meant(derive(STRATEGIES["dp"]), tied=True)
+        yield f"hsdp_{axis}_first", schedule_of(replace(hsdp, summed_first=(axis,)))
+        yield f"hsdp_{axis}_again", schedule_of(replace(hsdp, summed_again=(axis,), uses=2))
+    yield "parameters_on_the_host", schedule_of(on_batch("O", "S", "S", "S"))
+    dp = meant(schedule_of(STRATEGIES["dp"]), tied=True)
     forward, backward = dp.micro_step
     add = operation(Kind.ACCUMULATE, Buffer.TIED, GRADIENTS)
     late = (forward, add, backward)
@@ -278,7 +280,7 @@ def values_for_slices() -> Iterator[tuple[Schedule, bool]]:
 
     And what is changed there: slices that are made zero before the others are added.
     """
-    zero2 = derive(STRATEGIES["zero2"])
+    zero2 = schedule_of(STRATEGIES["zero2"])
     yield around(zero2, first=(_scaled(GRADIENTS, 0),)), True
     for kind, within in product((Kind.ALL_REDUCE, Kind.REDUCE_SCATTER), (EVERYONE, ())):
 

@@ -15,7 +15,7 @@ from proofs.checking.matching_schedules import accepted_schedules
 from proofs.checking.operation_lines import NotCovered
 from proofs.checking.witnesses import around, broken_schedules, meant, operation
 from proofs.trusted.terms import KernelError
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.language.schedule import Buffer, Kind, Schedule, Span
 from spec.models.states import MIXED_ADAM, POLICIES, BytePolicy
 from spec.plans.placement import BATCH, on_batch
@@ -108,7 +108,7 @@ def _schedules() -> Iterator[Case]:
 
 def _released() -> Schedule:
     """Optimizer state is gathered for the update, and released before it: its weights are kept."""
-    gathered = derive(on_batch("R", "S*", "R", "S"))
+    gathered = schedule_of(on_batch("R", "S*", "R", "S"))
     sum_, gather, *others = gathered.finish
     gone = operation(Kind.RELEASE, Buffer.OPTIMIZER_VIEW)
     return replace(gathered, finish=(sum_, gather, gone, *others))
@@ -118,12 +118,12 @@ def _growing() -> Schedule:
     """Data parallelism that adds up tokens of all steps, for nobody: no two steps leave the same."""
     tokens, total = Buffer.TOKENS, Buffer.TOTAL_TOKENS
     counted = operation(Kind.COUNT, tokens), operation(Kind.ACCUMULATE, tokens, total)
-    return around(derive(STRATEGIES["dp"]), first=counted)
+    return around(schedule_of(STRATEGIES["dp"]), first=counted)
 
 
 def _clipped_by_nothing() -> Schedule:
     """Own slices among zeros are clipped by a norm that is not known: zeros stay zeros."""
-    dp, gradients, fresh = derive(STRATEGIES["dp"]), Buffer.GRADIENTS, Buffer.FRESH
+    dp, gradients, fresh = schedule_of(STRATEGIES["dp"]), Buffer.GRADIENTS, Buffer.FRESH
     reduced, update, *last = dp.finish
     finish = (
         operation(Kind.ZERO, fresh, span=Span.UNIT),

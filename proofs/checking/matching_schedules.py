@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from proofs.checking.witnesses import around, meant, operation
-from spec.derivation.derive import derive
 from spec.derivation.norms import clipped
+from spec.derivation.schedules import schedule_of
 from spec.devices.mesh import Axes
 from spec.language.schedule import MICRO_STEPS, Buffer, Kind, Monomial, Op, Schedule
 from spec.models.states import State
@@ -32,15 +32,15 @@ class Accepted:
 
 def accepted_schedules() -> tuple[Accepted, ...]:
     """Each strategy for two steps of two micro-steps; of all pieces of a step one that has it."""
-    dp, zero3 = derive(STRATEGIES["dp"]), derive(STRATEGIES["zero3"])
+    dp, zero3 = schedule_of(STRATEGIES["dp"]), schedule_of(STRATEGIES["zero3"])
     return (
         *(
-            Accepted(name.replace("-", "_"), derive(placement), elements=4, steps=2, micro_steps=m)
+            Accepted(name.replace("-", "_"), schedule_of(placement), elements=4, steps=2, micro_steps=m)
             for name, placement in STRATEGIES.items()
             for m in [1 if name == "fused-update" else 2]  # each micro-step of it updates
         ),
         Accepted("three_devices", zero3, devices=3, micro_steps=2, elements=6),
-        Accepted("slices_along_two_axes", derive(along(("outer", "inner"))), elements=8),
+        Accepted("slices_along_two_axes", schedule_of(along(("outer", "inner"))), elements=8),
         Accepted("slices_of_the_next_device", _of_the_next(dp), devices=3, elements=6),
         Accepted("no_moment", zero3, stateful=False),
         Accepted("mean", _mean(dp), micro_steps=2, steps=2),

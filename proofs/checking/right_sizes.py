@@ -17,8 +17,8 @@ from proofs.trusted.kernel import Kernel, KernelError
 from spec.checking.algebra import taker
 from spec.checking.everywhere import Everywhere, complete, everywhere
 from spec.checking.verdict import check
-from spec.derivation.derive import derive
 from spec.derivation.norms import clipped
+from spec.derivation.schedules import schedule_of
 from spec.language.schedule import MICRO_STEPS, Buffer, Kind, Monomial, Op, Schedule, Span
 from spec.numbers.any_size import any_size
 from spec.plans.placement import BATCH
@@ -85,7 +85,7 @@ def _require_points(k: Kernel, name: str, schedule: Schedule, found: Everywhere)
 def _require_undecided(k: Kernel) -> None:
     """What grows in every micro-step is not decided, but for few of them; it is right for one."""
     twice = operation(Kind.SCALE, GRADIENTS, by=Monomial(Fraction(2)))
-    found = everywhere(around(derive(STRATEGIES["dp"]), first=(twice,)), {})
+    found = everywhere(around(schedule_of(STRATEGIES["dp"]), first=(twice,)), {})
     right = [one.sizes for one in found.right_for]
     looked_at = sorted({one.sizes[MICRO_STEPS] for one in found.found if MICRO_STEPS in one.sizes})
     if found.accepted or found.undecided != (MICRO_STEPS,) or right != [{MICRO_STEPS: 1}]:
@@ -96,7 +96,7 @@ def _require_undecided(k: Kernel) -> None:
 
 def _with_error(terms: Terms) -> Schedule:
     """Data parallelism that adds its gradients so many times more, before they are summed."""
-    dp = derive(STRATEGIES["dp"])
+    dp = schedule_of(STRATEGIES["dp"])
     keep = operation(Kind.KEEP, GRADIENTS, FRESH, span=Span.ALL_UNITS)
     return around(dp, before=(keep, *_added(terms), operation(Kind.RELEASE, FRESH)))
 
@@ -104,13 +104,13 @@ def _with_error(terms: Terms) -> Schedule:
 def _clipped_by_another_norm(devices: int) -> Schedule:
     """Tied gradients are taken too often, or too seldom, but for so many devices; all are clipped."""
     scale = operation(Kind.SCALE, Buffer.TIED, by=Monomial(Fraction(1, devices), ((BATCH, 1),)))
-    tied = after(tied_parameters(derive(STRATEGIES["dp"])), Kind.BACKWARD, lambda _: (scale,))
+    tied = after(tied_parameters(schedule_of(STRATEGIES["dp"])), Kind.BACKWARD, lambda _: (scale,))
     return meant(clipped(tied), tied=True, clip=True)
 
 
 def _of_a_device_further_on(shift: int) -> Schedule:
     """Sums of the slices that devices some places further on own are gathered as one's own."""
-    dp = derive(STRATEGIES["dp"])
+    dp = schedule_of(STRATEGIES["dp"])
     reduce, *rest = dp.finish
     scatter = replace(reduce, kind=Kind.REDUCE_SCATTER, shift=shift)
     return replace(dp, finish=(scatter, replace(reduce, kind=Kind.ALL_GATHER), *rest))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.language.schedule import Buffer, Kind, Monomial, Op, Phase, Rest, Schedule, Span
 from spec.models.states import State
 from spec.models.training import Loss, Statistics, Training
@@ -66,26 +66,26 @@ def operation(kind: Kind, source: Buffer, into: Buffer | None = None, **fields: 
 
 def broken_schedules() -> tuple[Broken, ...]:
     """For each rule, schedules that break it: real bugs, and modes that leave a need unmet."""
-    dp, zero1, zero2, zero3 = (derive(STRATEGIES[s]) for s in ("dp", "zero1", "zero2", "zero3"))
+    dp, zero1, zero2, zero3 = (schedule_of(STRATEGIES[s]) for s in ("dp", "zero1", "zero2", "zero3"))
     reduction, *rest = dp.finish
     mixed = replace(reduction, within=reduction.axes)
     gather = operation(Kind.ALL_GATHER, reduction.source, axes=reduction.axes)
     return (
-        Broken("parameters_are_used_as_slices", "fresh", derive(on_batch("S", "S", "S", "S"))),
+        Broken("parameters_are_used_as_slices", "fresh", schedule_of(on_batch("S", "S", "S", "S"))),
         Broken("slices_are_summed_as_if_others_had_zeros", "whole", _summed_slices(dp, zero2)),
         Broken("parameters_are_not_gathered", "fresh", without(zero3, Kind.ALL_GATHER)),
         Broken(
             "nothing_is_recomputed",
             "fresh",
-            without(derive(on_batch("R", "R", "R", "M")), Kind.RECOMPUTE),
+            without(schedule_of(on_batch("R", "R", "R", "M")), Kind.RECOMPUTE),
         ),
         Broken("gradients_are_not_reduced", "whole", without(dp, Kind.ALL_REDUCE)),
         Broken("gradients_are_reduced_twice", "whole", twice(dp, Kind.ALL_REDUCE)),
         Broken("slices_are_not_summed", "whole", without(zero2, Kind.REDUCE_SCATTER)),
         Broken("gradients_are_not_reset", "whole", without(dp, Kind.RESET), steps=2),
-        Broken("every_device_does_all_samples", "whole", derive(on_batch("R", "R", "R", "R"))),
-        Broken("a_slice_updates_everything", "whole", derive(on_batch("R", "R", "S", "S"))),
-        Broken("each_micro_step_updates", "whole", derive(STRATEGIES["fused-update"]), 2),
+        Broken("every_device_does_all_samples", "whole", schedule_of(on_batch("R", "R", "R", "R"))),
+        Broken("a_slice_updates_everything", "whole", schedule_of(on_batch("R", "R", "S", "S"))),
+        Broken("each_micro_step_updates", "whole", schedule_of(STRATEGIES["fused-update"]), 2),
         Broken("parameters_are_not_published", "agreed", without(zero1, Kind.ALL_GATHER)),
         Broken("nothing_is_updated", "agreed", without(dp, Kind.UPDATE)),
         Broken("a_sum_is_not_a_mean", "whole", meant(dp, loss=Loss.MEAN)),
@@ -118,13 +118,13 @@ def _within(op: Op) -> Op:
 
 def _of_one_need() -> tuple[Broken, ...]:
     """For each need a schedule that would be accepted without it."""
-    dp, zero3 = derive(STRATEGIES["dp"]), derive(STRATEGIES["zero3"])
+    dp, zero3 = schedule_of(STRATEGIES["dp"]), schedule_of(STRATEGIES["zero3"])
     parameters, optimizer, everyone = Buffer.PARAMETERS, Buffer.OPTIMIZER, (BATCH,)
     summed = operation(Kind.ALL_REDUCE, parameters, optimizer, axes=everyone)
     whole = operation(Kind.KEEP, parameters, optimizer)
     owners = operation(Kind.ALL_GATHER, optimizer, axes=everyone)
     emptied = operation(Kind.RECOMPUTE, optimizer, within=everyone, shift=1)
-    unread = derive(on_batch("M", "R", "R", "S")).with_rest(State.PARAMETERS, Rest())
+    unread = schedule_of(on_batch("M", "R", "R", "S")).with_rest(State.PARAMETERS, Rest())
     in_place = operation(Kind.ALL_REDUCE, parameters, axes=everyone)
     forward, backward = dp.micro_step
     of_all = replace(backward, axes=everyone)
@@ -135,7 +135,9 @@ def _of_one_need() -> tuple[Broken, ...]:
         Broken("others_activations_are_taken_for_ones_own", "fresh", _of_other_activations()),
         Broken("a_group_lacks_the_samples_of_others", "fresh", lacking),
         Broken("an_update_starts_from_a_sum", "current", around(dp, before=(summed,))),
-        Broken("optimizer_state_is_not_kept", "current", derive(on_batch("R", "M", "R", "S")), steps=2),
+        Broken(
+            "optimizer_state_is_not_kept", "current", schedule_of(on_batch("R", "M", "R", "S")), steps=2
+        ),
         Broken("a_gradient_is_one_devices_own", "whole", without(dp, Kind.ALL_REDUCE)),
         Broken("parameters_that_nothing_reads_are_summed", "agreed", around(unread, last=(in_place,))),
         Broken(
@@ -146,23 +148,23 @@ def _of_one_need() -> tuple[Broken, ...]:
         Broken(
             "moments_are_wrong_between_steps", "agreed", around(dp, first=(owners,), last=(emptied,))
         ),
-        Broken("no_parameters_are_kept", "agreed", derive(on_batch("M", "M", "R", "S"))),
+        Broken("no_parameters_are_kept", "agreed", schedule_of(on_batch("M", "M", "R", "S"))),
         Broken("statistics_are_each_devices_own", "agreed", meant(dp, statistics=Statistics.ALL)),
     )
 
 
 def _of_places() -> tuple[Broken, ...]:
     """Operations that reach what is not there: another side of the host link, or another's slice."""
-    zero3, offload = derive(STRATEGIES["zero3"]), derive(STRATEGIES["zero-offload"])
+    zero3, offload = schedule_of(STRATEGIES["zero3"]), schedule_of(STRATEGIES["zero-offload"])
     parameters, view, optimizer = Buffer.PARAMETERS, Buffer.VIEW, Buffer.OPTIMIZER
     everyone, slices = (BATCH,), Rest((BATCH,))
-    in_place = derive(STRATEGIES["dp"]).with_rest(State.PARAMETERS, slices)
+    in_place = schedule_of(STRATEGIES["dp"]).with_rest(State.PARAMETERS, slices)
     gather = operation(Kind.ALL_GATHER, parameters, view, axes=everyone, span=Span.UNIT)
     keep = operation(Kind.KEEP, view, parameters)
     cast = operation(Kind.RECOMPUTE, optimizer, view, within=everyone, span=Span.UNIT)
     store = operation(Kind.OFFLOAD, view, parameters, within=everyone)
     on_host = zero3.with_rest(State.PARAMETERS, replace(slices, host=True))
-    unread = derive(on_batch("M", "R", "R", "S")).with_rest(State.PARAMETERS, Rest())
+    unread = schedule_of(on_batch("M", "R", "R", "S")).with_rest(State.PARAMETERS, Rest())
     away = operation(Kind.OFFLOAD, parameters)
     of_no_weights = replace(
         offload,
@@ -185,7 +187,7 @@ def _of_places() -> tuple[Broken, ...]:
 
 def _of_multiples() -> tuple[Broken, ...]:
     """Divisions by a multiple of the count, and clips by the norm of a multiple of the gradient."""
-    dp, everyone = derive(STRATEGIES["dp"]), (BATCH,)
+    dp, everyone = schedule_of(STRATEGIES["dp"]), (BATCH,)
     gradients, tokens, norm = Buffer.GRADIENTS, Buffer.TOTAL_TOKENS, Buffer.NORM
     count = (
         operation(Kind.COUNT, Buffer.TOKENS),
@@ -231,7 +233,7 @@ def _of_multiples() -> tuple[Broken, ...]:
 
 def _of_an_old_view() -> Schedule:
     """Data parallelism that keeps the next step's view before the weights are updated."""
-    dp, view = derive(STRATEGIES["dp"]), Buffer.VIEW
+    dp, view = schedule_of(STRATEGIES["dp"]), Buffer.VIEW
     reads = tuple(replace(op, source=view) for op in dp.micro_step)
     keep = operation(Kind.KEEP, Buffer.PARAMETERS, view, span=Span.ALL_UNITS)
     return replace(around(dp, before=(keep,)), micro_step=reads, start=(view,))
@@ -239,7 +241,7 @@ def _of_an_old_view() -> Schedule:
 
 def _of_another_norm() -> Schedule:
     """Data parallelism that clips by the norm of a gradient at summed parameters, and drops that."""
-    dp, view, fresh, norm = derive(STRATEGIES["dp"]), Buffer.VIEW, Buffer.FRESH, Buffer.NORM
+    dp, view, fresh, norm = schedule_of(STRATEGIES["dp"]), Buffer.VIEW, Buffer.FRESH, Buffer.NORM
     forward, backward = (replace(op, source=view) for op in dp.micro_step)
     wrong = (
         operation(Kind.ALL_REDUCE, Buffer.PARAMETERS, view, axes=(BATCH,), span=Span.UNIT),
@@ -256,12 +258,12 @@ def _of_released_zeros() -> Schedule:
     """Data parallelism that adds a sum of which nothing was added, and releases it."""
     add = operation(Kind.ACCUMULATE, Buffer.FRESH, Buffer.GRADIENTS)
     gone = operation(Kind.RELEASE, Buffer.FRESH)
-    return around(derive(STRATEGIES["dp"]), first=(add,), last=(gone,))
+    return around(schedule_of(STRATEGIES["dp"]), first=(add,), last=(gone,))
 
 
 def _of_no_moments() -> Schedule:
     """Whole optimizer state is gathered, and its weights are made from the parameters again."""
-    gathered = derive(on_batch("R", "S*", "R", "S"))
+    gathered = schedule_of(on_batch("R", "S*", "R", "S"))
     made = operation(Kind.RECOMPUTE, Buffer.PARAMETERS, Buffer.OPTIMIZER_VIEW)
     sum_, gather, *others = gathered.finish
     return replace(gathered, finish=(sum_, gather, made, *others))
@@ -272,7 +274,7 @@ def _of_two_reads() -> Schedule:
     fresh = Buffer.FRESH
     add = operation(Kind.ACCUMULATE, fresh, Buffer.GRADIENTS)
     off = operation(Kind.SCALE, fresh, by=Monomial(Fraction(-1)))
-    return around(derive(STRATEGIES["dp"]), first=(operation(Kind.RELEASE, fresh), add, off, add))
+    return around(schedule_of(STRATEGIES["dp"]), first=(operation(Kind.RELEASE, fresh), add, off, add))
 
 
 def _of_other_activations() -> Schedule:
@@ -295,7 +297,7 @@ def _of_other_activations() -> Schedule:
         *(forward, operation(Kind.ALL_GATHER, activations, axes=everyone), backward, add),
         *(forward, backward, operation(Kind.SCALE, fresh, by=Monomial(Fraction(-1))), add),
     )
-    return around(derive(STRATEGIES["dp"]).with_rest(State.ACTIVATIONS, Rest()), first=added)
+    return around(schedule_of(STRATEGIES["dp"]).with_rest(State.ACTIVATIONS, Rest()), first=added)
 
 
 def _summed_slices(dp: Schedule, zero2: Schedule) -> Schedule:

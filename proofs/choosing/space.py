@@ -40,7 +40,7 @@ from spec.choosing.space import (
     verdicts,
 )
 from spec.costs.memory import Sizes
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.language.schedule import MICRO_STEPS
 from spec.meaning.reference import first_divergence, primes
 from spec.models.states import BytePolicy, State
@@ -94,7 +94,9 @@ def _same_on_every_number_of_devices(regime: Regime) -> None:
     policy, least = regime.policy, 2 if regime.several else 1
     options = {"micro_steps": least, "stateful": policy.k > 0, "master": policy.master, "data": DATA}
     cases = [(2, least), (DEVICES, any_size(MICRO_STEPS))] if regime.several else [(2, 1)]
-    steps = {derive(placement_of(modes)): (modes, found) for modes, found in verdicts(regime).items()}
+    steps = {
+        schedule_of(placement_of(modes)): (modes, found) for modes, found in verdicts(regime).items()
+    }
     for schedule, (modes, found) in steps.items():
         if found.accepted:
             apart = Comparison()

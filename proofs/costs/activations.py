@@ -29,7 +29,7 @@ from proofs.language.programs import GPT, LLAMA
 from proofs.trusted.kernel import Kernel, Theorem
 from proofs.trusted.terms import And
 from spec.costs.model_costs import numbers_of, weight_elements
-from spec.derivation.distribute import EVERYTHING, PAIRS
+from spec.derivation.programs import EVERYTHING, PAIRS
 from spec.models.parts import embedding, head, layer
 from spec.models.profiles import TEXTBOOK, realised
 from spec.models.transformer import Latent

@@ -13,7 +13,7 @@ from proofs.checking.further_schedules import further_schedules
 from proofs.checking.matching_schedules import accepted_schedules
 from proofs.checking.witnesses import around, operation
 from proofs.trusted.kernel import KernelError
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.language.schedule import RESTING, STATE_OF, Buffer, Kind, Op, Schedule
 from spec.meaning.semantics import CONTENT, Store, execute, initial
 from spec.models.states import State
@@ -109,8 +109,8 @@ def require_zeros() -> None:
     accepted = [each.schedule for each in accepted_schedules()]
     further = [each.schedule for each in further_schedules()]
     divide = operation(Kind.DIVIDE, Buffer.GRADIENTS, by=Buffer.TOTAL_TOKENS)
-    never_counted = around(derive(STRATEGIES["dp"]), before=(divide,))
-    released = around(derive(STRATEGIES["dp"]), first=(operation(Kind.RELEASE, Buffer.TOKENS),))
+    never_counted = around(schedule_of(STRATEGIES["dp"]), before=(divide,))
+    released = around(schedule_of(STRATEGIES["dp"]), first=(operation(Kind.RELEASE, Buffer.TOKENS),))
     for schedule in (*accepted, *further, never_counted, released):
         first = read_first(schedule) & SUMMED
         if {*schedule.sums} != first:

@@ -16,8 +16,8 @@ from proofs.trusted.kernel import Kernel, Theorem
 from proofs.trusted.terms import And, RealVal
 from spec.costs.communication import elements_sent, totals, transfers
 from spec.costs.memory import Sizes
-from spec.derivation.derive import derive
 from spec.derivation.norms import clipped
+from spec.derivation.schedules import schedule_of
 from spec.language.schedule import Buffer, Kind, Op, Phase, Rest, Schedule
 from spec.models.states import BytePolicy, State
 from spec.models.values import FULL
@@ -40,7 +40,7 @@ class Symbols:
         arithmetic = Symbolic([(self.psi, self.c)])
         policy = BytePolicy(self.w, self.g, self.k)
         sizes = Sizes(self.psi, dict.fromkeys(placement.axes, self.n), policy, None, arithmetic)
-        return totals(transfers(derive(placement), sizes, micro_steps))
+        return totals(transfers(schedule_of(placement), sizes, micro_steps))
 
     def elements(self, strategy: str, micro_steps: Any = 1) -> Any:
         """Elements one device sends to others."""
@@ -104,7 +104,7 @@ def _hybrid(k: Kernel) -> Theorem:
     placement = STRATEGIES["hsdp"]
     mesh = {"replica": replica, "shard": shard}
     sizes = Sizes(psi, mesh, BytePolicy(2, 2, 12), None, Symbolic())
-    elements = totals(transfers(derive(placement), sizes))[0]
+    elements = totals(transfers(schedule_of(placement), sizes))[0]
     inside, across = (shard - 1) * (psi / shard), (replica - 1) * (psi / (shard * replica))
     return k.prove(
         "hybrid_sends_three_passes_inside_two_across",
@@ -141,7 +141,7 @@ def in_bytes_only_with_equal_widths(k: Kernel) -> tuple[Theorem, ...]:
         """Bytes to other devices, and over the host link."""
         return totals(transfers(schedule, sizes))[1:]
 
-    zero1, zero3, offload = (derive(STRATEGIES[x]) for x in ("zero1", "zero3", "zero-offload"))
+    zero1, zero3, offload = (schedule_of(STRATEGIES[x]) for x in ("zero1", "zero3", "zero-offload"))
     a_pass = (s.n - 1) * s.c
     of_a_norm = 2 * (s.n - 1) * FULL  # a chunk is one number
     types = k.prove(
@@ -202,7 +202,7 @@ def _hybrid_accumulates(k: Kernel) -> Theorem:
             replace(STRATEGIES["hsdp"], summed_again=axes, uses=USES),
         )
         for placement, outside in zip((first, again), across, strict=True):
-            sent = totals(transfers(derive(placement), sizes, m))[0]
+            sent = totals(transfers(schedule_of(placement), sizes, m))[0]
             claims.append(sent == inside + outside)
     return k.prove("hybrid_sums_over_replicas", And(*claims))
 

@@ -10,7 +10,7 @@ from proofs.costs.reciprocals import divisor
 from proofs.language.programs import GPT
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from spec.costs.model_costs import elements_moved
-from spec.derivation.distribute import distribute
+from spec.derivation.programs import program_of
 from spec.language.moves import Move
 from spec.models.parts import layer
 from spec.models.states import State
@@ -35,7 +35,7 @@ def copied_heads_send_what_heads_of_their_own_do(k: Kernel) -> tuple[Theorem, ..
             x = Symbols(k.part(f"{name}_{words}"), model)
             m = divisor(x.k, "m")
             axes = (MODEL_AXES[strategy], copies_within(MODEL_AXES[strategy]))
-            program = distribute(layer(x.shape), axes)
+            program = program_of(layer(x.shape), axes)
             mesh = dict(zip((axis.name for axis in axes), (x.n, m), strict=True))
             # what moves along both axes, one after the other, is as along one of all devices
             given = [m * m.reciprocal == 1] if strategy == "tp+sp" else []

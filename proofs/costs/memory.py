@@ -28,7 +28,7 @@ from spec.costs.memory import (
     total_resting,
     transient,
 )
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.language.schedule import Kind, Op, Schedule, Span
 from spec.meaning.semantics import updates_on_host
 from spec.models.states import BytePolicy, State
@@ -51,7 +51,7 @@ class Symbols:
         """Resting bytes of a strategy, from its placement."""
         arithmetic = Symbolic([(self.psi, self.c)] if padded else [])
         sizes = Sizes(self.psi, {BATCH: self.n}, self.policy, None, arithmetic)
-        return total_resting(derive(STRATEGIES[strategy]), sizes)
+        return total_resting(schedule_of(STRATEGIES[strategy]), sizes)
 
 
 def _rests(kernel: Kernel, strategy: str, formula: Any, padded: Any) -> tuple[Theorem, ...]:
@@ -159,7 +159,7 @@ def eight_times_less_is_not_unqualified(k: Kernel) -> tuple[Theorem, ...]:
 
     def replay(psi: Fraction, n: Fraction, k: Fraction) -> bool:
         sizes = Sizes(psi, {BATCH: n}, BytePolicy(2, 2, k), None, DIVISIBLE)
-        dp, zero3 = (total_resting(derive(STRATEGIES[x]), sizes) for x in ("dp", "zero3"))
+        dp, zero3 = (total_resting(schedule_of(STRATEGIES[x]), sizes) for x in ("dp", "zero3"))
         return bool(dp == 8 * zero3)
 
     return (
@@ -214,7 +214,7 @@ def _named_strategies_hold(k: Kernel) -> Theorem:
         placement = STRATEGIES[name]
         mesh = dict.fromkeys(placement.axes, n)
         sizes = Sizes(psi, mesh, BytePolicy(w, g, opt), unit, Symbolic())
-        claims.append(transient(derive(placement), sizes) == formula)
+        claims.append(transient(schedule_of(placement), sizes) == formula)
     positive = [psi > 0, unit > 0, n >= 1, w > 0, g > 0]
     return k.prove("named_strategies_hold_their_units", And(*claims), given=positive)
 
@@ -255,7 +255,7 @@ def _ledger_balances(k: Kernel) -> Theorem:
     # operations on activations take no room that is counted: schedules that differ in them are one
     placed = (*realisable_placements().values(), *STRATEGIES.values())
     claims: dict[Any, None] = {}
-    for schedule in dict.fromkeys(_without_activations(derive(p)) for p in placed):
+    for schedule in dict.fromkeys(_without_activations(schedule_of(p)) for p in placed):
         entries = ledger(schedule, rest, room_of)
         for entry, moment in zip(entries[:-1], live_results(schedule), strict=True):
             claims[entry == rest + live_bytes(moment, room_of)] = None
@@ -288,7 +288,7 @@ def _largest_are_what_lives(k: Kernel) -> tuple[Theorem, ...]:
     placed = (*realisable_placements().values(), *STRATEGIES.values())
     others = (accepted.schedule for accepted in accepted_schedules())
     require_zeros()
-    for schedule in dict.fromkeys((*map(derive, placed), *others)):
+    for schedule in dict.fromkeys((*map(schedule_of, placed), *others)):
         what_is_held, what_lives = map(most, _held_and_alive(schedule))
         if _waits_for_its_turn(schedule):
             more[what_is_held >= what_lives] = None

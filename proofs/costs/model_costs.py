@@ -11,7 +11,7 @@ from proofs.claim import claim
 from proofs.costs.model_symbols import MODELS, Symbols, sums, with_experts
 from proofs.language.programs import GPT
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
-from spec.derivation.distribute import EVERYTHING, PAIRS, distribute
+from spec.derivation.programs import EVERYTHING, PAIRS, program_of
 from spec.models.parts import layer
 from spec.models.profiles import TEXTBOOK, realised
 from spec.plans.model_strategies import EXPERTS, MODEL_AXES
@@ -69,13 +69,13 @@ def context_parallelism_moves_keys_or_heads(k: Kernel) -> tuple[Theorem, ...]:
         x = Symbols(k.part(name), model)
         gathered, held = (x.program("cp-all-gather", held=held) for held in (False, True))
         ring, swap = x.program("cp"), x.program("cp-all-to-all")
-        at_once = distribute(layer(x.shape), (replace(MODEL_AXES["cp"], at_once=True),))
+        at_once = program_of(layer(x.shape), (replace(MODEL_AXES["cp"], at_once=True),))
         all_keys = 2 * x.b * x.s * x.kv * x.d
         keys = x.passed * all_keys
         both = x.passed * (x.b * x.s / x.n) * (2 * x.a * x.d + 2 * x.kv * x.d)
         # a copy of keys and values for each head that shares them goes round, where there is one
         repeated = realised(layer(x.shape), replace(TEXTBOOK, repeats=True), WIDTH)
-        each_head = distribute(repeated, (MODEL_AXES["cp"],))
+        each_head = program_of(repeated, (MODEL_AXES["cp"],))
         volumes = {
             "ring_forward": (ring, ring.forward, keys),
             "ring_of_a_key_for_each_head": (
@@ -99,7 +99,7 @@ def context_parallelism_moves_keys_or_heads(k: Kernel) -> tuple[Theorem, ...]:
         is_reciprocal = x.n * x.n.reciprocal == 1
         backward = {"ring_backward": (ring, ring.backward, keys + all_keys)}
         found += x.sends(backward, is_reciprocal)
-        with_sinks = distribute(layer(replace(x.shape, sinks=True)), (MODEL_AXES["cp-all-to-all"],))
+        with_sinks = program_of(layer(replace(x.shape, sinks=True)), (MODEL_AXES["cp-all-to-all"],))
         all_to_all = {
             "all_to_all_forward": (swap, swap.forward, both),
             "all_to_all_backward": (swap, swap.backward, both),

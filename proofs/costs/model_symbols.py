@@ -16,7 +16,7 @@ from proofs.language.programs import GPT, LLAMA
 from proofs.trusted.kernel import Bool, Kernel, Theorem
 from proofs.trusted.terms import RealVal
 from spec.costs.model_costs import elements_moved, kept_bytes, weight_elements
-from spec.derivation.distribute import NOTHING, distribute
+from spec.derivation.programs import NOTHING, program_of
 from spec.devices.layouts import PARTIAL, WHOLE
 from spec.language.moves import Move
 from spec.language.programs import Line, Program
@@ -64,7 +64,7 @@ class Symbols:
     ) -> Program:
         """The derived program of a layer, or of another part; of one device without a strategy."""
         axes = (replace(MODEL_AXES[strategy], held=held),) if strategy else ()
-        return distribute(part or layer(self.shape), axes, again)
+        return program_of(part or layer(self.shape), axes, again)
 
     def mesh(self, program: Program) -> dict[str, Any]:
         return {axis.name: self.n for axis in program.axes}

@@ -14,7 +14,7 @@ from proofs.language.programs import GPT
 from proofs.trusted.kernel import Kernel, KernelError
 from spec.costs.memory import Sizes, Unit, Vector
 from spec.costs.model_costs import elements, kept_bytes, waiting_bytes
-from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, distribute
+from spec.derivation.programs import EVERYTHING, FROM_SLICES, NOTHING, program_of
 from spec.derivation.two_parts import gradients_last
 from spec.devices.layouts import PARTIAL, WHOLE, along
 from spec.models.parts import layer
@@ -67,7 +67,7 @@ def own_parts_of_layers_are_all(k: Kernel) -> None:
     """
     axis, sizes = MODEL_AXES["tp+sp"], GPT.sizes(SAMPLES, POSITIONS)
     mesh, whole = {axis.name: DEVICES}, 2 * 2 * prod(sizes[index] for index in "bsh")
-    alone, many = (gradients_last(distribute(layer(GPT), axes)) for axes in ((), (axis,)))
+    alone, many = (gradients_last(program_of(layer(GPT), axes)) for axes in ((), (axis,)))
     for bytes_of, copied in ((kept_bytes, 0), (waiting_bytes, whole)):
         own = [bytes_of(many, sizes, mesh, place) for place in places_of(mesh)]
         expected = bytes_of(alone, sizes, {}) + (DEVICES - 1) * copied
@@ -77,12 +77,12 @@ def own_parts_of_layers_are_all(k: Kernel) -> None:
 
 def stored_beside(k: Kernel) -> None:
     """Raise KernelError unless what a part stores beside is kept, but where all is made again."""
-    alone = distribute(layer(GPT), ())
+    alone = program_of(layer(GPT), ())
     made = [line.makes for line in alone.forward if line.makes.width]
     stored = next(value for value in made if value not in alone.kept)
     part = replace(layer(GPT), stores=frozenset({stored.name}))
     for again in (NOTHING, EVERYTHING, FROM_SLICES):
-        kept = distribute(part, (), again).kept
+        kept = program_of(part, (), again).kept
         if kept != ((*alone.kept, stored) if again == NOTHING else (part.takes,)):
             raise KernelError(f"{k.claim}: {kept} are kept, made again: {again}")
 

@@ -11,7 +11,7 @@ from proofs.trusted.kernel import Kernel, KernelError
 from spec.costs.communication import transfers
 from spec.costs.memory import Sizes, Unit, Vector
 from spec.costs.owners import Owners
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.devices.collectives import all_gather_sends, reduce_scatter_sends, ring_steps
 from spec.devices.mesh import Axes, Device
 from spec.language.schedule import Span
@@ -122,7 +122,7 @@ def _require_named(k: Kernel) -> None:
         of_units = [sizes.slice(axes, Span.UNIT, pair) for axes in ((BATCH,), ())]
         if of_units != [3 * 4 + 1 * 7, 2 * 5 + 3 * 4 + 1 * 7]:
             raise KernelError(f"{k.claim}: of units and in all owners have {of_units}")
-        found = transfers(derive(STRATEGIES[name]), sizes)
+        found = transfers(schedule_of(STRATEGIES[name]), sizes)
         has = [(move.collective, move.elements) for move in found]
         if has != moved or sizes.at_rest(State.OPTIMIZER, (BATCH,)) != largest:
             raise KernelError(f"{k.claim}: owners in {name} send {has}, not {moved}")

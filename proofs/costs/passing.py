@@ -12,7 +12,7 @@ from proofs.tools.encoding import Symbolic
 from proofs.trusted.kernel import Kernel, Theorem
 from proofs.trusted.terms import And, RealVal
 from spec.costs.memory import Sizes, transient
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.language.schedule import Buffer, Kind, Schedule, Span
 from spec.models.states import BytePolicy, State
 from spec.plans.placement import BATCH, on_batch, place_states
@@ -32,13 +32,13 @@ def others_hold_by_hand(k: Kernel) -> Theorem:
     # gradients that are summed in another type are there in both
     summed = k.reals("summed")
     in_both = replace(sizes, policy=BytePolicy(w, g, opt, reduced=summed))
-    zero2 = derive(STRATEGIES["zero2"])
+    zero2 = schedule_of(STRATEGIES["zero2"])
     claims += [
         transient(schedule, in_both) == times * (g + summed) * unit
         for times, schedule in ((1, zero2), (2, tied_parameters(zero2)))
     ]
-    cast = derive(on_batch("M", "S", "R", "S"))
-    for schedule in (*map(derive, STRATEGIES.values()), cast, tied_parameters(cast)):
+    cast = schedule_of(on_batch("M", "S", "R", "S"))
+    for schedule in (*map(schedule_of, STRATEGIES.values()), cast, tied_parameters(cast)):
         # what is not used is gone, released or not
         of_axes = replace(sizes, mesh=dict.fromkeys(schedule.axes, n))
         kept = without(schedule, Kind.RELEASE)
@@ -49,18 +49,18 @@ def others_hold_by_hand(k: Kernel) -> Theorem:
 
 def _schedules(psi: Any, unit: Any, w: Any, g: Any, opt: Any) -> Iterator[tuple[Any, ...]]:
     """Schedules, and what passes at some moments, one of which is the fullest."""
-    dp, zero2, zero3 = (derive(STRATEGIES[name]) for name in ("dp", "zero2", "zero3"))
+    dp, zero2, zero3 = (schedule_of(STRATEGIES[name]) for name in ("dp", "zero2", "zero3"))
     # of tied parameters there are two gradients at once, until one is added to the other: of all of
     # them, where backward adds in place
     yield tied_parameters(dp), g * psi
     # on one device there is nothing to sum, in each micro-step or later: gradients are added in place
     alone = place_states((), {state: {} for state in State})
-    yield derive(replace(alone, each=True)), 0 * psi
+    yield schedule_of(replace(alone, each=True)), 0 * psi
     yield tied_parameters(zero2), 2 * g * unit
     yield tied_parameters(zero3), (w + 2 * g) * unit
     # they are there until they are added, and gone when the optimizer's state passes after that
     yield _with_moments(tied_parameters(zero2)), (2 * g + opt) * unit
-    yield tied_parameters(derive(on_batch("R", "S*", "R", "S"))), g * psi, opt * unit
+    yield tied_parameters(schedule_of(on_batch("R", "S*", "R", "S"))), g * psi, opt * unit
     yield _view_of_the_step_before(zero3), w * psi + g * unit
     # parameters are there until the last unit of gradients is gathered
     yield gathered_whole(zero3), (w + g) * psi + g * unit, (g + opt) * psi

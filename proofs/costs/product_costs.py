@@ -18,7 +18,7 @@ from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.terms import And
 from spec.costs.communication import elements_sent
 from spec.costs.memory import MODEL_STATES, Sizes, resting
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.devices.mesh import Axes, group_size
 from spec.language.schedule import COLLECTIVE_KINDS, Kind, Op, Phase, Schedule
 from spec.models.states import BytePolicy, State
@@ -55,7 +55,7 @@ def costs_of_products(k: Kernel) -> tuple[Theorem, ...]:
         except HoldError:
             continue
         if whole.states not in proved:
-            name, schedule = "_x_".join(names).replace("-", "_"), derive(whole.states)
+            name, schedule = "_x_".join(names).replace("-", "_"), schedule_of(whole.states)
             sent, expected = _sent(schedule, sizes.of(whole.axes)), _expected(whole, sizes)
             if sent.keys() != expected.keys():
                 raise KernelError(f"{k.claim}: {name} sends along {[*sent]}, not along {[*expected]}")
@@ -119,7 +119,7 @@ def _expected(whole: Product, sizes: _Sizes) -> Sent:
     """By the rule, from what each strategy sends on its own."""
     sent: Sent = Counter()
     axes, placed = whole.axes, _placed(whole)
-    alone = {axis: derive(placement) for axis, placement in placed.items()}
+    alone = {axis: schedule_of(placement) for axis, placement in placed.items()}
     moments = {axis: {_moment(*moving) for moving in _moving(alone[axis])} for axis in axes}
     for axis in axes:
         for each, op in _moving(alone[axis]):
@@ -151,8 +151,8 @@ def _leaves_slices(placement: Placement, phase: Phase) -> bool:
 def _as_one(k: Kernel, name: str, sizes: _Sizes) -> Iterator[Any]:
     """A strategy along two axes sends at each moment, and keeps of each state, what it does on one."""
     axes, one = AXES[:2], "all"
-    both = derive(Product(tuple(factor(name, axis) for axis in axes)).states)
-    alone = derive(Product((factor(name, one),)).states)
+    both = schedule_of(Product(tuple(factor(name, axis) for axis in axes)).states)
+    alone = schedule_of(Product((factor(name, one),)).states)
     on_both, on_one = sizes.of(axes), sizes.as_one(axes, one)
     sent, expected = _sent(both, on_both), _sent(alone, on_one)
     if {(each, axes) for each, _ in expected} != sent.keys():
@@ -175,6 +175,6 @@ def _memory(whole: Product, schedule: Schedule, sizes: _Sizes) -> list[Any]:
         alone = []
         for axis, placement in _placed(whole).items():
             others = tuple(other for other in axes if other != axis)
-            alone.append(takes(derive(placement), state, sizes.alone(axis, axes, others)))
+            alone.append(takes(schedule_of(placement), state, sizes.alone(axis, axes, others)))
         found.append(prod([unsharded] * (len(alone) - 1), start=together) == prod(alone))
     return found

@@ -14,7 +14,7 @@ from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from spec.checking.programs import check_program
 from spec.costs.lifetimes import live
 from spec.costs.model_costs import elements, fullest_moment, waiting_bytes
-from spec.derivation.distribute import EVERYTHING, NOTHING, PAIRS, distribute
+from spec.derivation.programs import EVERYTHING, NOTHING, PAIRS, program_of
 from spec.derivation.two_parts import gradients_last
 from spec.language.moves import Axis
 from spec.language.programs import Program
@@ -59,7 +59,7 @@ def layers_hold_these_values_for_gradients_that_wait(k: Kernel) -> tuple[Theorem
     for axis in MODEL_AXES:
         check_program(gradients_last(gpt.program(axis)))
     for model, names, again in product((GPT, LLAMA), MESHES, (NOTHING, PAIRS, EVERYTHING)):
-        _require_lives(k, distribute(layer(model), tuple(MODEL_AXES[name] for name in names), again))
+        _require_lives(k, program_of(layer(model), tuple(MODEL_AXES[name] for name in names), again))
     _require_overwritten(k)
     _require_held_beside(k)
     return tuple(found)
@@ -82,7 +82,7 @@ def _require_overwritten(k: Kernel) -> None:
     """
     kernel = replace(TEXTBOOK, inside=frozenset({"raised"}))
     names = frozenset({"logits", "final_norm"})
-    program = distribute(realised(head(LLAMA), replace(kernel, overwritten=names), WIDTH), ())
+    program = program_of(realised(head(LLAMA), replace(kernel, overwritten=names), WIDTH), ())
     cotangents = {value for value in program.lies if value.name.startswith("d logits")}
     _require_fullest(k, program, value_lives(program), cotangents)
 
@@ -95,7 +95,7 @@ def three_matrices() -> Program:
         role = Role.STREAM if name == "three" else Role.ACTIVATION
         weight = Value(f"{name}_weight", (old, new), Role.WEIGHT)
         x = part.contract(x, weight, Value(name, ("b", new), role))
-    return gradients_last(distribute(part.part(x), (Axis("a", ("k",), "b"),)))
+    return gradients_last(program_of(part.part(x), (Axis("a", ("k",), "b"),)))
 
 
 def _require_held_beside(k: Kernel) -> None:

@@ -14,7 +14,7 @@ from proofs.tools.encoding import Symbolic
 from proofs.trusted.kernel import Kernel, Theorem
 from proofs.trusted.terms import And, RealVal
 from spec.costs.memory import Sizes, Unit, Vector, peak, transient
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.models.states import BytePolicy
 from spec.plans.placement import BATCH, on_batch
 from spec.plans.strategies import STRATEGIES
@@ -46,7 +46,7 @@ def units_take_turns(k: Kernel) -> tuple[Theorem, ...]:
     for ahead in range(2):
         for name, (whole, passing) in _passing(turns, [N * cell for cell in cells], ahead).items():
             sizes = Sizes(sum(turns), {BATCH: N}, policy, None, padded, (BATCH,), units, ahead)
-            schedule = derive(STRATEGIES.get(name, GATHERED))
+            schedule = schedule_of(STRATEGIES.get(name, GATHERED))
             most = Symbolic().maximum(RealVal(0), *passing)
             rests = whole * sum(turns) + (W + G + K - whole) * sum(cells)
             claim = And(transient(schedule, sizes) == most, peak(schedule, sizes) == rests + most)

@@ -11,8 +11,8 @@ from proofs.claim import claim
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.terms import Not
 from spec.checking.steps import check_orders, cut_twice
-from spec.derivation.distribute import FROM_SLICES, distribute
 from spec.derivation.nesting import AxisOrders, axis_orders, families
+from spec.derivation.programs import FROM_SLICES, program_of
 from spec.devices.hierarchy import device_number
 from spec.devices.layouts import LayoutError, Lies
 from spec.devices.mesh import Axes, first_element
@@ -71,7 +71,7 @@ def _require_orders(names: tuple[str, str]) -> bool:
     """
     axes = tuple(replace(MODEL_AXES[name], name=f"{name}_{i}") for i, name in enumerate(names))
     devices = tuple(axis.name for axis in axes)
-    programs = tuple(distribute(part, axes, FROM_SLICES) for part in parts(MODEL))
+    programs = tuple(program_of(part, axes, FROM_SLICES) for part in parts(MODEL))
     derived = axis_orders(programs)
     values = [lies for program in programs for lies in program.lies.values()]
     twice = {i for i in derived if any(all(lies[a].index == i for a in devices) for lies in values)}

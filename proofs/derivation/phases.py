@@ -1,7 +1,7 @@
 """M9: the phase of each operation of a derived schedule is that of the work that it serves.
 
 What serves a work is told by what is done before and after: it is another definition than that of
-`spec.derivation.derive`, which says it operation by operation.
+`spec.derivation.schedules`, which says it operation by operation.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from proofs.tools.encoding import realisable_placements
 from proofs.trusted.kernel import KernelError
-from spec.derivation.derive import derive
 from spec.derivation.norms import clipped
+from spec.derivation.schedules import schedule_of
 from spec.language.schedule import Kind, Op, Phase, Schedule
 from spec.models.states import State
 from spec.plans.strategies import STRATEGIES
@@ -30,11 +30,11 @@ def require_phases() -> None:
 
 def _schedules() -> Iterator[Schedule]:
     """Of every realisable placement of a batch axis; of named strategies as they sum and clip, too."""
-    yield from map(derive, realisable_placements().values())
+    yield from map(schedule_of, realisable_placements().values())
     for placed in STRATEGIES.values():
         some = {"each": True}, {"summed_first": placed.axes}, {"summed_again": placed.axes, "uses": 2}
         for fields in ({}, {"hold": True}, *some):
-            schedule = derive(replace(placed, **fields))
+            schedule = schedule_of(replace(placed, **fields))
             yield schedule
             if schedule.finish:
                 yield clipped(schedule)

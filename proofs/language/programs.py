@@ -29,7 +29,7 @@ from proofs.models.context import shares_merge_turn_by_turn
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.terms import BoolSort, If, Or
 from spec.checking.programs import check_program, on_whole_values
-from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS, distribute
+from spec.derivation.programs import EVERYTHING, FROM_SLICES, NOTHING, PAIRS, program_of
 from spec.devices.layouts import PARTIAL, WHOLE, LayoutError, along
 from spec.language.moves import Axis, Move, move_of
 from spec.language.programs import Program
@@ -115,7 +115,7 @@ def derived(part: Part, mesh: tuple[Axis, ...]) -> tuple[Program, ...]:
     """The programs of a part on some axes, without and with recomputation, each once."""
     found: list[Program] = []
     for again in again_on(mesh):
-        program = distribute(part, mesh, again)
+        program = program_of(part, mesh, again)
         if program not in found:
             found.append(program)
     return tuple(found)
@@ -191,14 +191,14 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     needed |= checked(layer(LLAMA), SEVERAL)
     needed |= checked(realised(layer(GPT), IN_A_KERNEL, WIDTH), [(TENSOR,), (RING,), SEVERAL[1]])
     for several in SEVERAL:
-        program = distribute(layer(LLAMA), several)
+        program = program_of(layer(LLAMA), several)
         given = {value: lies for value, lies in program.lies.items() if value.role is Role.CONSTANT}
         if check_program(replace(program, lies=given)).lies != program.lies:
             raise KernelError(f"{[axis.name for axis in several]}: values lie otherwise than derived")
         for move in program.moves:
             must_reject(check_program, _without(program, move))
-    ring = distribute(layer(LLAMA), (MODEL_AXES["cp"],))
-    sliced = distribute(layer(GPT), (MODEL_AXES["tp+sp"],))
+    ring = program_of(layer(LLAMA), (MODEL_AXES["cp"],))
+    sliced = program_of(layer(GPT), (MODEL_AXES["tp+sp"],))
     for damaged in (*damaged_rings(ring), *with_less_kept(sliced)):
         must_reject(check_program, damaged)
     for line, damaged in (*with_other_functions(ring), *with_other_functions(sliced)):
@@ -210,7 +210,7 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
             raise KernelError(f"{weight.name}: another gradient is said to be wrong")
     _require_names(Value("value", ("s", "g")))
     for axis in AXES:
-        for damaged in damaged_programs(distribute(projection(), (axis,))):
+        for damaged in damaged_programs(program_of(projection(), (axis,))):
             must_reject(check_program, damaged)
     runs = ListedPrograms(k)
     return (
@@ -253,11 +253,11 @@ def listed() -> dict[str, Program]:
         where = name.replace("+", "_").replace("-", "_")
         gpt, llama = WITH_EXPERTS if name == "ep" else (GPT, LLAMA)
         for part in parts(gpt):
-            found[f"{part.name}_on_{where}"] = distribute(part, (axis,))
+            found[f"{part.name}_on_{where}"] = program_of(part, (axis,))
         if name in LLAMA_ON:
-            found[f"llama_layer_on_{where}"] = distribute(layer(llama), (axis,))
+            found[f"llama_layer_on_{where}"] = program_of(layer(llama), (axis,))
         if axis == TENSOR:
-            found[f"layer_made_again_on_{where}"] = distribute(layer(gpt), (axis,), EVERYTHING)
+            found[f"layer_made_again_on_{where}"] = program_of(layer(gpt), (axis,), EVERYTHING)
     return found
 
 

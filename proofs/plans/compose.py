@@ -16,7 +16,7 @@ from proofs.trusted.kernel import Kernel, Theorem
 from proofs.trusted.terms import And, BoolSort, BoolVal, If, Implies, RealVal
 from spec.costs.communication import elements_sent
 from spec.costs.memory import MODEL_STATES, Sizes, resting
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.language.schedule import Buffer, Kind, Op, Phase, Span
 from spec.meaning import conditions
 from spec.models.states import BytePolicy, State
@@ -254,7 +254,7 @@ def _memory_multiplies(k: Kernel) -> Theorem:
     def takes(state: State, modes: Mapping[str, Mode]) -> Any:
         axes = tuple(modes)
         sizes = Sizes(psi, mesh, policy, None, Symbolic([(psi, shards[axes])]), axes)
-        return resting(derive(_everywhere(axes, modes)), state, sizes)
+        return resting(schedule_of(_everywhere(axes, modes)), state, sizes)
 
     for state in MODEL_STATES:
         unsharded = psi * policy.of(state)
@@ -269,7 +269,7 @@ def _memory_multiplies(k: Kernel) -> Theorem:
 def _volumes_of_the_rest(k: Kernel) -> tuple[Theorem, Theorem]:
     psi, cell, n, m = k.reals("psi cell n m")
     sizes = Sizes(psi, {A: n, B: m}, BytePolicy(2, 2, 12), None, Symbolic([(psi, cell)]), AXES)
-    schedule = derive(_everywhere(AXES, dict.fromkeys(AXES, Mode.SHARDED)))
+    schedule = schedule_of(_everywhere(AXES, dict.fromkeys(AXES, Mode.SHARDED)))
 
     def sent(kind: Kind, axes: tuple[str, ...], within: tuple[str, ...] = ()) -> Any:
         span = Span.UNIT if kind is Kind.ALL_GATHER else Span.NONE

@@ -14,7 +14,7 @@ from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.terms import And
 from spec.costs.communication import elements_sent
 from spec.costs.memory import Sizes
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.devices.hierarchy import device_number
 from spec.devices.mesh import Axes
 from spec.language.schedule import Buffer, Kind, Op, Phase, Rest, Schedule, Span
@@ -73,7 +73,7 @@ def _schedules_are_alike(k: Kernel) -> None:
             orders = [*permutations(factors)]
             try:
                 placed = [Product(order).states for order in orders]
-                alike = {(states.modes, _unordered(derive(states))) for states in placed}
+                alike = {(states.modes, _unordered(schedule_of(states))) for states in placed}
             except HoldError:
                 continue
             bracketed = {_bracketed(order) == Product(order) for order in orders}
@@ -116,7 +116,7 @@ def _costs_are_alike(k: Kernel) -> Theorem:
     """What a collective sends, and a slice holds, is the same in whichever order its axes are named."""
     psi, cell, *lengths = k.reals("psi cell l m n")
     mesh = dict(zip(AXES, lengths, strict=True))
-    schedule = derive(STRATEGIES["dp"])
+    schedule = schedule_of(STRATEGIES["dp"])
 
     def sent(kind: Kind, axes: Axes, within: Axes, cut: Axes) -> Any:
         sizes = Sizes(psi, mesh, BytePolicy(2, 2, 12), None, Symbolic([(psi, cell)]), cut)

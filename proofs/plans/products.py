@@ -16,8 +16,8 @@ from proofs.plans.strategies import match
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from spec.checking.programs import on_whole_values
 from spec.costs.memory import Sizes, total_resting
-from spec.derivation.derive import derive
-from spec.derivation.distribute import distribute
+from spec.derivation.programs import program_of
+from spec.derivation.schedules import schedule_of
 from spec.devices.layouts import PARTIAL
 from spec.language.moves import Axis, Move
 from spec.language.programs import Program
@@ -76,11 +76,13 @@ def products_of_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
     for name, (axes, model) in product(STATES, summed.items()):
         places = _places(name, axes, model.pipe)
         strategies = [strategy for strategy, _ in places.values()]
-        schedule = derive(Product(tuple(factor(s, axis) for axis, (s, _) in places.items())).states)
+        schedule = schedule_of(
+            Product(tuple(factor(s, axis) for axis, (s, _) in places.items())).states
+        )
         schedules.setdefault(schedule, "_x_".join(strategies))
         kinds.add(tuple(STRATEGIES[strategy] for strategy in strategies))
         whole = (factor(name, OWN) * model).states_of(axes)
-        _like(k, derive(whole), schedule, {axis: found for axis, (_, found) in places.items()})
+        _like(k, schedule_of(whole), schedule, {axis: found for axis, (_, found) in places.items()})
     for names in CLIPPED:
         require_accepted(names, parts(SHAPES[2 if "ep" in names else 0]))
     if len(schedules) != len(kinds):
@@ -94,7 +96,7 @@ def _require_over_all(k: Kernel) -> None:
     def kept(placed: Placement, devices: int) -> Number:
         mesh = dict.fromkeys(placed.axes, Fraction(devices))
         sizes = Sizes(Fraction(1), mesh, BytePolicy(1, 1, 1), None, DIVISIBLE)
-        return sum(total_resting(derive(placed), sizes, host) for host in (False, True))
+        return sum(total_resting(schedule_of(placed), sizes, host) for host in (False, True))
 
     sharding = {f"{name}+all" for name, p in STRATEGIES.items() if kept(p, 4) < kept(p, 2)}
     if sharding != {*OVER_ALL}:
@@ -168,7 +170,7 @@ def _accepted_program(part: Part, cuts: tuple[Axis, ...]) -> tuple[Program, Sums
 
     Every line keeps to a rule that E10 proves, and together they find what one device finds.
     """
-    program, (terms, alone) = distribute(part, cuts), _alone(part)
+    program, (terms, alone) = program_of(part, cuts), _alone(part)
     if on_whole_values(program, terms) != alone or not rules_in(program) <= accepted_rules():
         raise KernelError(f"{part.name} on {[axis.name for axis in cuts]}: not what one device does")
     found = []

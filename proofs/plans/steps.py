@@ -10,8 +10,8 @@ from proofs.plans.norms import DEVICES, axes_of, every_slice_counts_once
 from proofs.trusted.kernel import KernelError
 from spec.checking.steps import check_step
 from spec.checking.verdict import check
-from spec.derivation.distribute import EVERYTHING
-from spec.derivation.steps import derive_step
+from spec.derivation.programs import EVERYTHING
+from spec.derivation.steps import derive
 from spec.devices.layouts import LayoutError
 from spec.devices.mesh import ALL_WEIGHTS, Axes, along_devices
 from spec.language.programs import Program
@@ -35,7 +35,7 @@ def require_accepted(names: tuple[str, ...], parts: Sequence[Part]) -> None:
     `names`: of the strategies that are its factors.
     """
     plan, product = " * ".join(names), Product(tuple(map(factor, names)))
-    step = derive_step(product, parts, clip=True)
+    step = derive(product, parts, clip=True)
     try:
         accepted = _is_accepted(step, step.groups)
     except LayoutError as error:
@@ -49,9 +49,7 @@ def require_accepted(names: tuple[str, ...], parts: Sequence[Part]) -> None:
     if step.root != ends or clips != [False, bool(others)]:
         raise KernelError(f"{plan}: its root is {step.root}, or it is not said to clip")
     _require_placed(plan, product, parts, ends)
-    _require_layers_made_again(
-        plan, step.programs, derive_step(product, parts, again=EVERYTHING).programs
-    )
+    _require_layers_made_again(plan, step.programs, derive(product, parts, again=EVERYTHING).programs)
     _require_faults_are_found(plan, step)
     _require_lines_are_told(plan, step)
 
@@ -139,7 +137,7 @@ def _require_placed(plan: str, product: Product, parts: Sequence[Part], ends: se
     parameters that are gathered are held.
     """
     profile = replace(TEXTBOOK, waits_whole=True, holds_root=True)
-    for group in derive_step(product, parts, profile=profile).groups:
+    for group in derive(product, parts, profile=profile).groups:
         gathers = [op for op in group.schedule.micro_step if op.target is Buffer.VIEW and op.axes]
         held = {op.span is Span.ALL_UNITS for op in gathers}
         in_root = {name in ends for name in group.weights}

@@ -11,7 +11,7 @@ from proofs.plans.listed_runs import ListedRuns
 from proofs.plans.listing import listing
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from spec.checking.verdict import check
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.devices.mesh import Axes
 from spec.language.schedule import MICRO_STEPS, Schedule
 from spec.numbers.any_size import Comparison, any_size
@@ -28,7 +28,7 @@ def named_strategies_match(k: Kernel) -> tuple[Theorem, ...]:
     """
     schedules: dict[Schedule, str] = {}
     for name, placement in STRATEGIES.items():
-        schedules.setdefault(derive(placement), name)
+        schedules.setdefault(schedule_of(placement), name)
     return (match(k, {name: schedule for schedule, name in schedules.items()}),)
 
 

@@ -11,7 +11,7 @@ from psem_model.check.schedules import CheckedGroup, check_schedule, sizes_given
 from psem_model.text.figures import counted
 from psem_model.text.report import Column, Report, Row, Section
 from spec.checking.steps import check_step, cut_twice
-from spec.derivation.steps import derive_step
+from spec.derivation.steps import derive
 from spec.devices.layouts import LayoutError
 from spec.language.moves import Move
 from spec.language.schedule import Schedule
@@ -176,7 +176,7 @@ def check_product(
     of devices along each axis; without a policy, for every kind of optimizer. `types`: of the states.
     """
     realises = profile.in_plan(types, product.pipe is not None)
-    step = derive_step(product, realised_parts(model, profile, types.computed), profile=realises)
+    step = derive(product, realised_parts(model, profile, types.computed), profile=realises)
     stages = min(2, model.layers) if product.pipe else 1
     layers = min(stages, model.layers)
     placed = pieces(replace(model, layers=layers), Pipeline(Order.ONE_F_ONE_B, stages, 1))

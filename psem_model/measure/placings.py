@@ -31,7 +31,7 @@ def devices_of(
     plan: Plan,
     arithmetic: str = MODULAR,
     seed: int = 0,
-    schedule_of: Callable[[Group], Schedule] = lambda group: group.costs.schedule,
+    to_run: Callable[[Group], Schedule] = lambda group: group.costs.schedule,
 ) -> DistributedModel:
     """The devices of a plan, and the single device."""
     return DistributedModel(
@@ -41,7 +41,7 @@ def devices_of(
         plan.indices["b"],
         plan.sequence,
         FUNCTIONS[arithmetic](),
-        placings(plan, schedule_of),
+        placings(plan, to_run),
         plan.policy,
         plan.pipe,
         seed,
@@ -75,7 +75,7 @@ def _kept(plan: Plan) -> Kept:
     return Kept(samples is not Samples.NONE, samples is Samples.STEP, plan.policy.computed)
 
 
-def placings(plan: Plan, schedule_of: Callable[[Group], Schedule]) -> list[Placing]:
+def placings(plan: Plan, to_run: Callable[[Group], Schedule]) -> list[Placing]:
     """The groups of all stages; one that several stages have, once."""
     found = []
     for stage in map(plan.stage, range(plan.pipe.stages)):
@@ -90,7 +90,7 @@ def placings(plan: Plan, schedule_of: Callable[[Group], Schedule]) -> list[Placi
             pipe = next((axis for axis in axes if axis == plan.step.pipe), "")
             stages = plan.shared.get(keys[0][::-1], (stage.number,)) if pipe else (stage.number,)
             number = next(n for n, of in enumerate(plan.step.groups) if group.weights[0] in of.weights)
-            of_group = schedule_of(group), keys, _as_cut(plan, group, cuts), stages, pipe, number
+            of_group = to_run(group), keys, _as_cut(plan, group, cuts), stages, pipe, number
             found.append(Placing(*of_group, sum(map(len, cuts))))
     return [*dict.fromkeys(found)]
 

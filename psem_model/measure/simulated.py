@@ -53,7 +53,7 @@ def works(plan: Plan, run: Run) -> int:
     """How often a run's progress is told. Raises BadInput for one that would not fit, or not end."""
     require_room(plan, run)
     if plan.opaque:
-        of_step = count_of_passes(schedule_of(plan), plan.micro_steps)
+        of_step = count_of_passes(whole_schedule(plan), plan.micro_steps)
     else:
         of_step = int(plan.pipe.works * plan.pipe.stages)  # each work of each stage
     if run.steps * of_step > LONGEST:
@@ -64,7 +64,7 @@ def works(plan: Plan, run: Run) -> int:
     return run.steps * of_step
 
 
-def schedule_of(plan: Plan) -> Schedule:
+def whole_schedule(plan: Plan) -> Schedule:
     """Of all parameters of an opaque model."""
     (group,) = plan.step.groups
     return group.schedule
@@ -156,7 +156,7 @@ def _of_schedule(plan: Plan, run: Run) -> dict[str, int]:
     of_a_number = PER_ELEMENT
     if run.arithmetic == EXACT:
         of_a_number = int(PER_FRACTION * GROWTH ** min(run.steps, 50))
-    operations = len(schedule_of(plan).ops)
+    operations = len(whole_schedule(plan).ops)
     size = "--psi" if plan.perceptron is None else "--mlp"
     return {
         f"--devices, {size}": plan.devices * plan.psi * of_a_number,
@@ -203,7 +203,7 @@ def _schedule(plan: Plan, run: Run, progress: Progress | None) -> Found:
     stage = plan.stage(0)
     (group,) = stage.groups
     found = simulate(
-        schedule_of(plan),
+        whole_schedule(plan),
         plan.mesh,
         plan.psi,
         steps=run.steps,

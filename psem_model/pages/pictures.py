@@ -30,7 +30,7 @@ from psem_model.space.placements import Row, Space
 from psem_model.text import files
 from spec.costs.memory import MODEL_STATES
 from spec.costs.model_costs import elements
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.models.states import MIXED_ADAM
 from spec.models.transformer import LAYER
 from spec.pipelines.pipeline import Order, Pipeline
@@ -79,7 +79,7 @@ Resting = tuple[tuple[float, ...], ...]  # for each number of devices, bytes of 
 
 def _resting(name: str) -> Resting:
     """Bytes that rest for each parameter."""
-    found = closed_form(derive(STRATEGIES[name]), MIXED_ADAM, False)
+    found = closed_form(schedule_of(STRATEGIES[name]), MIXED_ADAM, False)
     *outer, inner = mesh_symbols(STRATEGIES[name].axes).values()
     sizes: list[tuple[float, ...]] = []
     for devices in DEVICES:

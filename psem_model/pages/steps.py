@@ -21,7 +21,7 @@ from psem_model.tables.models import lies_of
 from spec.checking.verdict import check
 from spec.costs.communication import Transfer
 from spec.costs.memory import MODEL_STATES, Sizes, live_bytes, live_results, room
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.language.schedule import COLLECTIVE_KINDS, HOST_TRANSFERS, Op, Schedule
 from spec.models.states import MIXED_ADAM, State
 from spec.models.transformer import LAYER
@@ -84,7 +84,7 @@ def strategies() -> list[Strategy]:
 
 
 def _strategy(name: str, placed: Placement) -> Strategy:
-    schedule = derive(placed)
+    schedule = schedule_of(placed)
     few = dict.fromkeys(placed.axes, 2)
     several = check(schedule, few, 2, MIXED_ADAM).accepted
     found = closed_form(schedule, MIXED_ADAM, False, False, MICRO if several else 1)

@@ -13,7 +13,7 @@ from psem_model.predict.model_plans import held as as_held
 from psem_model.predict.plan import Plan
 from psem_model.reading.products import parse
 from psem_model.reading.shapes import transformer
-from spec.derivation.distribute import NOTHING
+from spec.derivation.programs import NOTHING
 from spec.models.states import MIXED_ADAM, BytePolicy
 from spec.pipelines import idle_and_held
 from spec.pipelines.pipeline import Order, Pipeline

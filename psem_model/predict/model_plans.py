@@ -28,7 +28,7 @@ from psem_model.text.figures import counted
 from spec.checking.programs import types_of
 from spec.checking.steps import check_step, in_part
 from spec.costs.model_costs import parameters
-from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
+from spec.derivation.programs import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
 from spec.devices.layouts import LayoutError
 from spec.devices.mesh import group_size
 from spec.language.programs import Program

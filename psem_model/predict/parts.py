@@ -18,7 +18,7 @@ from spec.costs.model_costs import (
     waiting_bytes,
     weight_elements,
 )
-from spec.derivation.distribute import EVERYTHING, distribute
+from spec.derivation.programs import EVERYTHING, program_of
 from spec.devices.layouts import LayoutError
 from spec.devices.mesh import Device
 from spec.language.moves import Move
@@ -165,7 +165,7 @@ class PartCosts:
     def made_again(self) -> Number:
         """Bytes kept if backward made all of it again; those that are, of a part that it cannot."""
         try:
-            again = distribute(self.program.part, self.program.axes, EVERYTHING)
+            again = program_of(self.program.part, self.program.axes, EVERYTHING)
         except LayoutError:  # of a file's own part
             return self.activations
         return kept_bytes(again, self.indices, self.mesh)

@@ -18,8 +18,8 @@ from psem_model.text.figures import counted
 from spec.costs.communication import Transfer, transfers
 from spec.costs.memory import MODEL_STATES, Sizes
 from spec.costs.model_costs import Indices, parameters
-from spec.derivation.distribute import NOTHING
-from spec.derivation.steps import derive_step
+from spec.derivation.programs import NOTHING
+from spec.derivation.steps import derive
 from spec.derivation.two_parts import gradients_last
 from spec.devices.mesh import along_devices, group_size
 from spec.language.moves import Axis
@@ -79,7 +79,7 @@ class Plan:
         """Programs of the model's parts, and the schedules of their weights."""
         if self.written:
             return self.written
-        found = derive_step(self.product, self.parts, self.again, profile=self.in_plan)
+        found = derive(self.product, self.parts, self.again, profile=self.in_plan)
         in_two = map(gradients_last, found.programs) if self.pipe.in_two_parts else found.programs
         return replace(found, programs=tuple(in_two))
 

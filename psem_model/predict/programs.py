@@ -17,10 +17,10 @@ from psem_model.reading.shapes import model_of, small
 from psem_model.reading.steps import dumps, numbered
 from psem_model.text.errors import BadInput, quoted, refused
 from psem_model.text.report import Column, Report, Row, Section, listed
-from spec.derivation.derive import derive
-from spec.derivation.distribute import NOTHING, distribute
 from spec.derivation.norms import clipped
-from spec.derivation.steps import derive_step
+from spec.derivation.programs import NOTHING, program_of
+from spec.derivation.schedules import schedule_of
+from spec.derivation.steps import derive
 from spec.devices.layouts import WHOLE
 from spec.language.moves import Move
 from spec.language.programs import Line, Program
@@ -75,7 +75,7 @@ def _schedule(
     expected = "a strategy that cuts the model, such as tp"
     asked.refuse(options, f"with {asked.strategy or '--placement'}", expected)
     try:
-        schedule = clipped(derive(placed)) if clip else derive(placed)
+        schedule = clipped(schedule_of(placed)) if clip else schedule_of(placed)
     except ValueError as error:
         raise BadInput(f"--clip: given with {quoted(name)}: {error}") from None
     return _step(of, schedules.dumps(schedule, name))
@@ -101,10 +101,10 @@ def step(
     require_experts(found, model.sizes(1, 1).get(EXPERTS, 0), _expected(config))
     of, again = parts(model), RECOMPUTE[recompute or NOTHING]
     try:
-        derived = derive_step(held(found.product, hold), of, again, clip)
+        derived = derive(held(found.product, hold), of, again, clip)
     except ValueError as error:
         raise BadInput(f"--clip: given with {quoted(found.text)}: {error}") from None
-    before = derive_step(held(found.product, False), of, again)
+    before = derive(held(found.product, False), of, again)
     if hold and [p.kept for p in derived.programs] == [p.kept for p in before.programs]:
         raise BadInput(NOT_HELD)
     kind = config or f"{block or 'gpt'} layers{' with experts' * experts}"
@@ -160,8 +160,8 @@ def program(
     elif experts or recompute is not None:
         option = "--experts" if experts else "--recompute"
         raise BadInput(f"{option}: given with --part {part}; expected --part layer")
-    derived = distribute(chosen, axes, again)
-    if hold and derived.kept == distribute(chosen, found.product.cuts, again).kept:
+    derived = program_of(chosen, axes, again)
+    if hold and derived.kept == program_of(chosen, found.product.cuts, again).kept:
         raise BadInput(NOT_HELD)
     names = INDICES if isinstance(model, Transformer) else {i: INDICES[i] for i in (SAMPLES, POSITIONS)}
     return _Shown(derived, moves, names).report(found)

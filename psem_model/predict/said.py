@@ -10,7 +10,7 @@ from psem_model.predict.parts import AGAIN, BACKWARD, FORWARD
 from psem_model.predict.plan import Plan
 from psem_model.text.figures import counted
 from psem_model.text.report import Formula, Section
-from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
+from spec.derivation.programs import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
 from spec.language.schedule import Op
 from spec.models.custom import Custom
 from spec.models.opaque import MODEL

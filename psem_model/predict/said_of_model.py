@@ -33,7 +33,7 @@ from psem_model.text.report import (
     Section,
 )
 from spec.costs.model_costs import active, further_elements
-from spec.derivation.distribute import NOTHING, PAIRS
+from spec.derivation.programs import NOTHING, PAIRS
 from spec.devices.layouts import Layout
 from spec.language.moves import VOCABULARY
 from spec.models.transformer import INDICES, Transformer

@@ -13,7 +13,7 @@ from psem_model.check.placements import refused
 from psem_model.text.errors import or_nearest, quoted
 from spec.costs.communication import Transfer, totals, transfers
 from spec.costs.memory import MODEL_STATES, Sizes, peak, resting
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.language.schedule import Schedule
 from spec.models.states import MIXED_ADAM, BytePolicy, State
 from spec.numbers.arithmetic import EXACT, Arithmetic, Exact, Number
@@ -79,7 +79,7 @@ def predict(
     mesh = {_one_axis(placement): devices} if isinstance(devices, int) else devices
     _require_sizes(placement, psi, mesh, policy, micro_steps, unit)
     unit = None if unit is None else min(unit, psi)
-    schedule = derive(placement)
+    schedule = schedule_of(placement)
     no = refused(schedule, mesh, micro_steps, policy)
     if no:
         raise no
@@ -168,7 +168,7 @@ def predict_many(
         raise ValueError(f"strategy: given the axes {', '.join(placement.axes)}; expected one axis")
     of = {"psi": psi, "devices": devices, "k": k, "w": w, "g": g}
     sizes = [_whole(name, numbers, int(name in ("psi", "devices"))) for name, numbers in of.items()]
-    schedule = derive(placement)
+    schedule = schedule_of(placement)
     found = _many(schedule, *sizes)
     psi_, devices_, *widths = (int(each.max(initial=0)) for each in sizes)
     if max(sum(widths), len(schedule.ops)) * (psi_ + devices_) >= LARGEST:  # else nothing is so large

@@ -17,7 +17,7 @@ import sympy
 
 from psem_model.predict.closed import symbol
 from psem_model.text.files import beside
-from spec.derivation.distribute import NOTHING
+from spec.derivation.programs import NOTHING
 
 SYMBOLS = {name: symbol(name) for name in ("Psi", "N", "K", *"bshactmpvnVLPM")}
 

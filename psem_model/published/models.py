@@ -17,7 +17,7 @@ from psem_model.predict.plan import Plan
 from psem_model.predict.said_of_model import checkpoints
 from psem_model.published.entries import SYMBOLS, Entry, Reproduced, compared, form, same
 from psem_model.published.states import N, factor
-from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING
+from spec.derivation.programs import EVERYTHING, FROM_SLICES, NOTHING
 from spec.models.states import POLICIES
 from spec.models.transformer import EMBEDDING, HEAD, LAYER
 from spec.pipelines.checkpoints import kept_at_most

@@ -14,7 +14,7 @@ from psem_model.predict.states import Prediction, predict
 from psem_model.published.entries import SYMBOLS, Entry, Reproduced, compared, form, rounded
 from spec.costs.communication import elements_sent
 from spec.costs.memory import Sizes
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.language.schedule import Buffer, Kind, Op, Phase
 from spec.models.states import MIXED_ADAM, POLICIES, BytePolicy
 from spec.plans.strategies import STRATEGIES
@@ -26,7 +26,7 @@ ROUNDING = {"truncated": ROUND_DOWN}  # else half up
 @cache
 def closed(plan: str) -> Prediction:
     """A strategy's step of one micro-step in symbols, as if N divided Psi."""
-    return closed_form(derive(STRATEGIES[plan]), MIXED_ADAM, padded=False, micro_steps=1)
+    return closed_form(schedule_of(STRATEGIES[plan]), MIXED_ADAM, padded=False, micro_steps=1)
 
 
 def of_each_parameter(plan: str, devices: int, policy: BytePolicy = MIXED_ADAM) -> Fraction:
@@ -97,5 +97,5 @@ def sent_by_chain(entry: Entry) -> Reproduced:
     n = entry.inputs["n"]
     devices = 2 + sympy.Symbol("more", nonnegative=True) if n == "n" else sympy.Integer(n)
     sizes = Sizes(PSI, {"batch": devices}, MIXED_ADAM, None, Closed(padded=False))
-    sent = elements_sent(op, derive(STRATEGIES["dp"]), sizes)  # no strategy broadcasts
+    sent = elements_sent(op, schedule_of(STRATEGIES["dp"]), sizes)  # no strategy broadcasts
     return factor(entry, sent / PSI)

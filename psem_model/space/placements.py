@@ -33,7 +33,7 @@ from spec.choosing.space import (
     verdict_of,
     verdicts,
 )
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.meaning.reference import first_divergence
 from spec.models.states import BytePolicy, State
 from spec.plans.modes import Mode
@@ -122,7 +122,7 @@ class Reason:
         """Where the witness differs from the single device, on two devices."""
         few = {"steps": 2, "micro_steps": self.micro_steps}
         kept = {"stateful": self.policy.k > 0, "master": self.policy.master}
-        return first_divergence(derive(placement_of(self.witness)), {BATCH: 2}, **few, **kept)
+        return first_divergence(schedule_of(placement_of(self.witness)), {BATCH: 2}, **few, **kept)
 
     def lines(self) -> list[str]:
         """In words."""

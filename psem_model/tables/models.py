@@ -13,7 +13,7 @@ from psem_model.reading.products import parse
 from psem_model.tables.table import Style, table
 from psem_model.text.report import Cell, Column, Note, Section, note
 from spec.costs.model_costs import parameters
-from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
+from spec.derivation.programs import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
 from spec.models.states import MIXED_ADAM
 from spec.models.transformer import HEAD, LAYER
 from spec.pipelines.idle_and_held import bubble_of_ideal, bubble_of_makespan

@@ -17,7 +17,7 @@ from psem_model.tables.table import NotAsExpected, Style, by_size, table
 from psem_model.tables.theorems import equations, theorems
 from psem_model.text.report import Column, Note, Section, note
 from spec.costs.memory import MODEL_STATES
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.models.states import MIXED_ADAM, State
 from spec.plans.modes import Mode
 from spec.plans.strategies import STRATEGIES
@@ -97,7 +97,7 @@ def _notes(style: Style) -> Iterator[Note]:
 def _even(name: str, style: Style) -> Prediction:
     """A strategy where devices divide the parameters, with as many micro-steps as it can have."""
     micro_steps: Any = next(p.micro_steps for n, p in predictions(style) if n == name)
-    return closed_form(derive(STRATEGIES[name]), style.policy, False, micro_steps=micro_steps)
+    return closed_form(schedule_of(STRATEGIES[name]), style.policy, False, micro_steps=micro_steps)
 
 
 def _ratio(one: Any, other: Any) -> Any:
@@ -146,7 +146,10 @@ def _stated(claim: str) -> set[Any]:
 @cache
 def _require_all_are_right() -> str:
     """The claim that all are. Raises NotAsExpected if its theorem is not of one of them."""
-    derived, (proved,) = {derive(placed) for placed in STRATEGIES.values()}, theorems([RIGHT])[RIGHT]
+    derived, (proved,) = (
+        {schedule_of(placed) for placed in STRATEGIES.values()},
+        theorems([RIGHT])[RIGHT],
+    )
     listed = {name for name in proved.hypotheses if name.startswith(LISTED)}
     if len(listed) != len(derived):
         raise NotAsExpected(f"claim {RIGHT}: of {len(listed)} schedules, expected {len(derived)}")

@@ -19,7 +19,7 @@ from spec.checking.verdict import check
 from spec.choosing.space import REGIMES, verdict_of
 from spec.costs.communication import Transfer
 from spec.costs.memory import MODEL_STATES, Sizes, resting, transient
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.devices.layouts import Layout, along
 from spec.devices.mesh import HOST
 from spec.language.schedule import RESTING, STATE_OF, Kind, Op, Rest
@@ -38,7 +38,7 @@ def _steps(placed: Placement, policy: BytePolicy) -> Any:
     """With how many micro-steps a placement is realisable: any number, one, or none."""
     few = dict.fromkeys(placed.axes, 2)
     for micro_steps, any_number in ((2, MICRO), (1, 1)):
-        if check(derive(placed), few, micro_steps, policy).accepted:
+        if check(schedule_of(placed), few, micro_steps, policy).accepted:
             return any_number
     return 0
 
@@ -47,7 +47,7 @@ def predictions(style: Style, with_unit: bool = False) -> Iterator[tuple[str, Pr
     """Each strategy that is realisable, in symbols."""
     for name, placed in strategies.STRATEGIES.items():
         if steps := _steps(placed, style.policy):
-            yield name, closed_form(derive(placed), style.policy, style.padded, with_unit, steps)
+            yield name, closed_form(schedule_of(placed), style.policy, style.padded, with_unit, steps)
 
 
 def policy_said(style: Style, *columns: str) -> Iterator[Note]:
@@ -178,7 +178,7 @@ def _keeps(mode: Mode, style: Style) -> Any:
     """Elements that rest on a device, of the parameters placed so."""
     placed = _placed_so(State.PARAMETERS, mode)
     sizes = Sizes(PSI, mesh_symbols(placed.axes), ONE_BYTE, None, Closed(style.padded))
-    return sympy.sympify(resting(derive(placed), State.PARAMETERS, sizes))
+    return sympy.sympify(resting(schedule_of(placed), State.PARAMETERS, sizes))
 
 
 def _what_happens(state: State, mode: Mode) -> Cell:
@@ -186,7 +186,7 @@ def _what_happens(state: State, mode: Mode) -> Cell:
     placed = _placed_so(state, mode)
     if not any(verdict_of(placed, regime).accepted for regime in REGIMES):
         return "not realisable"
-    schedule = derive(placed)
+    schedule = schedule_of(placed)
     found = [modes.MATERIALIZED_FROM[state]] if mode is M else []
     for ops, when in ((schedule.micro_step, "each micro-step"), (schedule.finish, "once a step")):
         on_it = [op for op in ops if op.state is state and op.kind not in AT_ONCE]

@@ -18,7 +18,7 @@ from itertools import product
 from spec.checking.verdict import Verdict, check
 from spec.costs.communication import totals, transfers
 from spec.costs.memory import Sizes, total_resting
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.language.schedule import Schedule
 from spec.models.states import POLICIES, BytePolicy
 from spec.numbers.any_size import Comparison, Undecided, any_size
@@ -52,7 +52,7 @@ class Cost:
 
 def cost(placement: Placement, sizes: Sizes, micro_steps: Number = 1) -> Cost:
     """The cost of a placement, for any kind of number."""
-    schedule = derive(placement)
+    schedule = schedule_of(placement)
     _, sent, host = totals(transfers(schedule, sizes, micro_steps), 0 * sizes.psi)
     return Cost(total_resting(schedule, sizes), sent, host)
 
@@ -108,7 +108,7 @@ def placement_of(modes: FourModes) -> Placement:
 
 def verdict_of(placement: Placement, regime: Regime) -> Verdict:
     """Whether a placement is realisable in a regime on LEAST or more devices, and why not."""
-    return _verdict(derive(placement), regime)
+    return _verdict(schedule_of(placement), regime)
 
 
 @lru_cache(maxsize=4096)

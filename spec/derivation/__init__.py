@@ -1,4 +1,4 @@
-"""From a plan to its schedule and its programs.
+"""From a plan to its step (`derive`): a program of each part, a schedule of each group's states.
 
-In order: derive, needs, distribute, two_parts, nesting, norms, steps.
+In order: schedules, needs, programs, two_parts, nesting, norms, steps.
 """

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from spec.derivation.derive import derive
-from spec.derivation.distribute import NOTHING, distribute
 from spec.derivation.nesting import axis_orders
 from spec.derivation.norms import clipped
+from spec.derivation.programs import NOTHING, program_of
+from spec.derivation.schedules import schedule_of
 from spec.devices.layouts import PARTIAL
 from spec.devices.mesh import ALL_WEIGHTS
 from spec.language.moves import Axis
@@ -22,7 +22,7 @@ from spec.plans.model_strategies import SAMPLES
 from spec.plans.placement import Placement, gradients_whole
 
 
-def derive_step(
+def derive(
     product: Product,
     parts: Iterable[Part],
     again: str = NOTHING,
@@ -40,7 +40,7 @@ def derive_step(
         for axis in product.cuts
     )
     programs = tuple(
-        distribute(
+        program_of(
             part,
             (*samples, *cuts),
             again if is_layer(part.name) else NOTHING,
@@ -55,7 +55,7 @@ def derive_step(
     summed = step.summed_over()
     states = {axes: product.states_of(axes) for axes in {*summed.values()}}
     for weight, axes in summed.items():
-        schedule = derive(_placed(states[axes], profile, weight in root, terms))
+        schedule = schedule_of(_placed(states[axes], profile, weight in root, terms))
         if clip:
             of_norm = (axis for axis, lie in norms[weight].items() if lie == PARTIAL)
             cut = tuple(axis for axis in of_norm if axis not in (*schedule.axes, ALL_WEIGHTS))
@@ -87,6 +87,6 @@ def step_of(schedule: Schedule, parts: Iterable[Part], names: frozenset[str] = N
     `names`: functions and values that backward makes again.
     """
     axes = tuple(Axis(name, stream=SAMPLES) for name in schedule.axes)
-    programs = tuple(distribute(part, axes, names=names) for part in parts)
+    programs = tuple(program_of(part, axes, names=names) for part in parts)
     weights = dict.fromkeys(weight.name for program in programs for weight in program.part.weights)
     return Step(programs, (Group(tuple(weights), schedule),), orders=axis_orders(programs))

@@ -15,7 +15,7 @@ from psem_model.check.words import has, needs
 from psem_model.reading.schedules import dumps, loads, read
 from psem_model.simulator import simulate
 from spec.checking.everywhere import LOOKED_AT
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.language.schedule import Buffer, Kind, Monomial, Op, Phase, Span
 from spec.models.states import POLICIES
 from spec.plans.strategies import STRATEGIES
@@ -33,22 +33,22 @@ WRONG, RIGHT = "  # wrong", "  # right: "  # ends a line to drop; begins one to 
 
 # what each wrong file is once it is mended: another file, or a strategy of psem's own
 TWINS = {
-    "accumulate_after_reduce.toml": derive(STRATEGIES["dp"]),
+    "accumulate_after_reduce.toml": schedule_of(STRATEGIES["dp"]),
     "clip_by_local_norm.toml": "clip_by_global_norm.toml",
     "clip_scaled_gradients.toml": "loss_scale_and_clip.toml",
-    "forgotten_reset.toml": derive(STRATEGIES["dp"]),
+    "forgotten_reset.toml": schedule_of(STRATEGIES["dp"]),
     "mean_twice.toml": "ddp_mean.toml",
-    "missing_all_gather.toml": derive(STRATEGIES["zero1"]),
-    "missing_second_gather.toml": derive(STRATEGIES["zero3"]),
-    "norm_counted_twice.toml": with_clipping(derive(STRATEGIES["hsdp"])),
-    "all_reduce_of_slices.toml": derive(STRATEGIES["zero2"]),
-    "whole_gradients_for_slices.toml": derive(STRATEGIES["zero2"]),
-    "shard_offset.toml": derive(STRATEGIES["zero2"]),
-    "stale_gather.toml": derive(STRATEGIES["zero2"]),
+    "missing_all_gather.toml": schedule_of(STRATEGIES["zero1"]),
+    "missing_second_gather.toml": schedule_of(STRATEGIES["zero3"]),
+    "norm_counted_twice.toml": with_clipping(schedule_of(STRATEGIES["hsdp"])),
+    "all_reduce_of_slices.toml": schedule_of(STRATEGIES["zero2"]),
+    "whole_gradients_for_slices.toml": schedule_of(STRATEGIES["zero2"]),
+    "shard_offset.toml": schedule_of(STRATEGIES["zero2"]),
+    "stale_gather.toml": schedule_of(STRATEGIES["zero2"]),
     "tied_after_reduce.toml": "tied_embeddings.toml",
     "token_mean_local_counts.toml": "token_mean.toml",
     "unsynchronised_statistics.toml": "synchronised_statistics.toml",
-    "updated_twice.toml": derive(STRATEGIES["dp"]),
+    "updated_twice.toml": schedule_of(STRATEGIES["dp"]),
 }
 TWINS |= {f"unsafe_{name}.toml": f"safe_{twin}.toml" for name, twin in UNSAFE_TWINS.items()}
 # where a fault can be seen; with fewer devices or micro-steps some are harmless
@@ -144,7 +144,7 @@ def test_a_wrong_example_names_its_twin(name):
         assert named == f"{twin}."
     else:
         strategy = re.match(r"[a-z0-9]+", named)[0]
-        plain, has = derive(STRATEGIES[strategy]), read(str(GALLERY / name))
+        plain, has = schedule_of(STRATEGIES[strategy]), read(str(GALLERY / name))
         assert (has.axes, has.rests) == (plain.axes, plain.rests)
 
 
@@ -252,7 +252,7 @@ def test_of_the_first_devices_statistics_it_is_said_on_which_devices_they_are_mi
 
 
 def test_what_is_taken_away_is_written_with_a_minus():
-    dp = derive(STRATEGIES["dp"])
+    dp = schedule_of(STRATEGIES["dp"])
     own, phase = Buffer.FRESH, Phase.REDUCE
     keep = Op(Kind.KEEP, phase, Buffer.GRADIENTS, own, span=Span.ALL_UNITS)
     less = Op(Kind.SCALE, phase, own, by=Monomial(Fraction(-1)))
@@ -264,7 +264,7 @@ def test_what_is_taken_away_is_written_with_a_minus():
 
 
 def test_a_shifted_slice_is_said_to_be_the_one_it_is():
-    schedule = derive(STRATEGIES["zero1"])
+    schedule = schedule_of(STRATEGIES["zero1"])
     *_, gather, reset = schedule.finish
     shifted = replace(schedule, finish=(*schedule.finish[:-2], replace(gather, shift=1), reset))
     assert "shifted by 1 (the slice of the next device)" in str(shifted.finish[-2])

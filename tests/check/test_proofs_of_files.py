@@ -8,7 +8,7 @@ import pytest
 from psem_model.audit.schedules import proof_of
 from psem_model.reading.schedules import read
 from psem_model.text.places import EXAMPLES
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.plans.strategies import STRATEGIES
 from tests.support.examples import slow_but
 
@@ -62,7 +62,7 @@ def test_what_is_rejected_would_have_no_proof(name):
 
 
 def test_schedules_of_several_weights_are_proved_together():
-    schedules = [derive(STRATEGIES[name]) for name in ("zero1", "hsdp", "zero1")]
+    schedules = [schedule_of(STRATEGIES[name]) for name in ("zero1", "hsdp", "zero1")]
     proof = proof_of(schedules)
     assert not proof.why_not
     assert proof.axes == ("batch", "replica", "shard")

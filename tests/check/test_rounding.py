@@ -19,7 +19,7 @@ from psem_model.reading.profiles import read as profiled
 from psem_model.reading.shapes import small
 from psem_model.reading.steps import dumps
 from spec.costs.memory import Sizes
-from spec.derivation.steps import derive_step
+from spec.derivation.steps import derive
 from spec.language.schedule import REDUCTIONS, Buffer, Kind
 from spec.models.parts import parts
 from spec.models.profiles import realised_parts
@@ -111,7 +111,7 @@ BYTES = st.sampled_from([1, 2, 4, 8])
 @given(st.sampled_from(PLANS), BYTES, BYTES, BYTES, BYTES, st.sampled_from([*POLICIES.values()]))
 def test_whatever_passes_in_fewer_bytes_than_it_rests_in_is_told(plan, g, r, w, q, policy):
     policy = replace(policy, w=w, gathered=g, reduced=r, quantised=min(q, g))
-    step = derive_step(parse(plan).product, parts(small("llama", False)))
+    step = derive(parse(plan).product, parts(small("llama", False)))
     told = {(each.group, each.line) for each in rounded(step, policy)}
     for number, group in enumerate(step.groups):
         for op in group.schedule.ops:
@@ -137,7 +137,7 @@ def test_lines_of_a_file_are_named_by_their_numbers(tmp_path, psem):
 
 def test_a_models_step_says_itself_what_it_copies_in_fewer_bytes(tmp_path, psem):
     of = realised_parts(small("llama", False), profiled("eager"), 2)
-    text = dumps(derive_step(parse("dp").product, of), "mine")
+    text = dumps(derive(parse("dp").product, of), "mine")
     file = tmp_path / "my.toml"
     file.write_text(text)
     code, out, _ = psem("check", file)

@@ -18,8 +18,8 @@ from psem_model.reading.step_reader import read_step
 from psem_model.reading.steps import dumps
 from psem_model.text.errors import BadInput
 from spec.checking.programs import check_program
-from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
-from spec.derivation.steps import derive_step
+from spec.derivation.programs import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
+from spec.derivation.steps import derive
 from spec.models.parts import parts
 from tests.support.steps import text_of
 
@@ -57,7 +57,7 @@ def test_what_is_made_again_or_held_is_accepted(recompute, hold, checked):
 )
 def test_what_is_read_keeps_holds_and_sends_what_was_written(strategy, again, block):
     model = small(block, "ep" in strategy)
-    step = derive_step(parse(strategy).product, parts(model), again)
+    step = derive(parse(strategy).product, parts(model), again)
     text = dumps(step, strategy)
     found, _ = read_step(Reader("step.toml", text, tomllib.loads(text)))
     assert found.groups == step.groups

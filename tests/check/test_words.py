@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from psem_model.check.words import Words
 from spec.checking.forms import Forms
 from spec.checking.symbols import EACH, EVERY, LAST, OWN, Multiplier, SquareNorm, Symbol, frozen
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.devices.operators import (
     ALL,
     IDENTITY,
@@ -37,7 +37,7 @@ OPERATORS = [
     Operator(0, 1),
 ]
 WORDS = st.tuples(st.sampled_from(OPERATORS), st.sampled_from(OPERATORS))
-ZERO1, N = derive(STRATEGIES["zero1"]), any_size("n")
+ZERO1, N = schedule_of(STRATEGIES["zero1"]), any_size("n")
 
 
 def words(axes=("batch",), cut=("batch",), roots=(), micro_steps=2, updated=False):

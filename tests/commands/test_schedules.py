@@ -9,7 +9,7 @@ from proofs.registry import ROOT
 from psem_model.check.replay import replay
 from psem_model.reading.schedules import dumps, loads, read
 from psem_model.reading.toml_lines import locate
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.meaning.reference import first_divergence
 from spec.models.states import POLICIES
 from spec.plans.placement import on_batch
@@ -28,20 +28,20 @@ def test_derive_prints_the_schedule_of_a_strategy(name, psem):
     code, out, err = psem("derive", name)
     assert (code, err) == (0, "")
     assert out.startswith(f"# {name}: ")
-    assert loads(out, "x") == derive(STRATEGIES[name])
+    assert loads(out, "x") == schedule_of(STRATEGIES[name])
 
 
 def test_derive_prints_the_schedule_of_a_placement(psem):
     code, out, _ = psem("derive", "--hold", "--placement", PLACED.format("S*"))
     assert code == 0
     assert out.startswith(f"# placement {PLACED.format('S*')} --hold\n")
-    assert loads(out, "x") == derive(on_batch("S*", "S", "S", "S", hold=True))
+    assert loads(out, "x") == schedule_of(on_batch("S*", "S", "S", "S", hold=True))
 
 
 def test_schedules_that_cannot_be_right_are_derived_too_to_look_at(psem):
     code, out, _ = psem("derive", "--placement", PLACED.format("S"))
     assert code == 0
-    assert loads(out, "x") == derive(on_batch("S", "S", "S", "S"))
+    assert loads(out, "x") == schedule_of(on_batch("S", "S", "S", "S"))
 
 
 # ----------------------------------------------------------------------- check
@@ -142,7 +142,7 @@ def test_an_acceptance_as_json_names_the_cases(psem, written):
 def test_any_fault_is_replayed_and_on_one_axis_with_the_same_numbers(name, policy):
     bytes_ = POLICIES[policy]
     for add in PIECES.values():
-        for faulty in with_one_fault(add(derive(STRATEGIES[name]))):
+        for faulty in with_one_fault(add(schedule_of(STRATEGIES[name]))):
             mesh = dict.fromkeys(faulty.axes, 2)
             elements, steps = 2 ** len(mesh), 2
             kept = {"stateful": bytes_.k > 0, "master": bytes_.master}
@@ -181,7 +181,7 @@ def test_a_shift_by_a_multiple_of_every_usual_size_is_rejected(psem, tmp_path):
 )
 def test_the_sizes_for_which_a_rejected_schedule_is_right_are_said(name, roots, words, psem, tmp_path):
     path = tmp_path / "my.toml"
-    path.write_text(dumps(with_roots(derive(STRATEGIES["dp"]), name, roots), "my"))
+    path.write_text(dumps(with_roots(schedule_of(STRATEGIES["dp"]), name, roots), "my"))
     code, out, _ = psem("check", path)
     assert code == 1
     assert f" {words}\n" in out
@@ -214,7 +214,7 @@ def test_where_a_condition_on_several_sizes_makes_it_right_it_is_said_and_how_fa
 
 def test_many_sizes_that_follow_each_other_are_the_first_and_the_last(psem, tmp_path):
     path = tmp_path / "my.toml"
-    path.write_text(dumps(with_roots(derive(STRATEGIES["dp"]), "batch", [*range(2, 9), 64]), "my"))
+    path.write_text(dumps(with_roots(schedule_of(STRATEGIES["dp"]), "batch", [*range(2, 9), 64]), "my"))
     assert " right for 2 to 8 and 64 devices only\n" in psem("check", path)[1]
 
 

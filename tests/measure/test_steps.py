@@ -18,7 +18,7 @@ from psem_model.predict.report import predicted
 from psem_model.reading.products import parse
 from psem_model.reading.schedules import dumps
 from psem_model.text.errors import BadInput
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.plans.strategies import STRATEGIES
 
 SHAPE = {
@@ -151,7 +151,7 @@ def test_what_is_rejected_is_not_predicted(file):
     wrong = file(TEXT.replace('["d gated", "up"]', '["d gated", "gate"]'))
     with pytest.raises(NotRealisable, match="the chain rule"):
         predicted(read(Asked("predict", schedule=wrong, devices="2x2", model=SHAPE)))
-    schedule = file(dumps(replace(derive(STRATEGIES["dp"]), finish=()), "dp"))
+    schedule = file(dumps(replace(schedule_of(STRATEGIES["dp"]), finish=()), "dp"))
     with pytest.raises(NotRealisable, match="at the end of the step"):
         predicted(read(Asked("predict", schedule=schedule, devices="2", psi="1000")))
 

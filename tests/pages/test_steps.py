@@ -4,7 +4,7 @@ import pytest
 import sympy
 
 from psem_model.pages.steps import MOVING, model_strategies, strategies
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.plans.strategies import STRATEGIES
 
 FOUND = strategies()
@@ -28,7 +28,7 @@ class TestStrategy:
 
 @pytest.mark.parametrize("strategy", FOUND, ids=lambda s: s.name)
 def test_lines_are_those_of_the_derived_step(strategy):
-    schedule = derive(STRATEGIES[strategy.name])
+    schedule = schedule_of(STRATEGIES[strategy.name])
     assert [line.words for line in strategy.lines] == [" ".join(str(op).split()) for op in schedule.ops]
     assert [line.moves for line in strategy.lines] == [op.kind in MOVING for op in schedule.ops]
 

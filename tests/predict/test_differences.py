@@ -12,7 +12,7 @@ from psem_model.predict.differences import differing, without
 from psem_model.predict.read import read
 from psem_model.predict.report import predicted
 from psem_model.reading.schedules import dumps
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.devices.layouts import LayoutError
 from spec.models.profiles import Difference, Profile
 from spec.models.states import POLICIES
@@ -99,7 +99,7 @@ def test_a_difference_without_which_no_plan_can_be_is_listed(tmp_path):
 def test_of_a_schedule_beside_a_model_values_too_are_the_textbooks(tmp_path):
     """Its parts are as the profile computes them."""
     path = tmp_path / "mine.toml"
-    path.write_text(dumps(derive(STRATEGIES["zero1"]), "mine"))
+    path.write_text(dumps(schedule_of(STRATEGIES["zero1"]), "mine"))
 
     def told(**of):
         asked = Asked("predict", model=MODEL, devices="2", profile="eager", **of)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from psem_model.measure.placings import devices_of
 from spec.costs.lifetimes import live
 from spec.costs.model_costs import elements, fullest_moment, kept_bytes
-from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, distribute
+from spec.derivation.programs import EVERYTHING, FROM_SLICES, NOTHING, program_of
 from spec.models.parts import head, layer
 from spec.models.profiles import TEXTBOOK, realised
 from spec.models.states import MIXED_ADAM, custom_policy
@@ -42,7 +42,7 @@ def product_and_function():
 )
 def test_the_fullest_moment_of_a_product_and_a_function(again, kept, beside):
     """With 2 samples, h = 3 and f = 5 there are 12 bytes of x, and 20 of each of y, z, dy and dz."""
-    program, sizes = distribute(product_and_function(), (), again), {"b": 2, "h": 3, "f": 5}
+    program, sizes = program_of(product_and_function(), (), again), {"b": 2, "h": 3, "f": 5}
     assert kept_bytes(program, sizes, {}) == kept
     assert fullest_moment(program, sizes, {}) == beside
 
@@ -137,7 +137,7 @@ def test_a_peak_is_always_told(strategy, recompute, psem):
 
 
 def test_what_comes_first_and_last_is_there_all_along():
-    program = distribute(product_and_function(), ())
+    program = program_of(product_and_function(), ())
     moments = live(program)[len(program.forward) :]
     assert program.seed in moments[0]
     assert program.returns in moments[-1]

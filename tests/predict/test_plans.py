@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from psem_model.measure.placings import devices_of
 from psem_model.predict.parts import BACKWARD, FORWARD
-from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
+from spec.derivation.programs import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
 from spec.models.transformer import EMBEDDING, LAYER
 from spec.pipelines.idle_and_held import fullest
 from spec.pipelines.pipeline import Half, works_of_stage

@@ -15,7 +15,7 @@ from psem_model.predict import closed as symbolic
 from psem_model.predict.states import predict, predict_many
 from spec.checking.verdict import check
 from spec.costs.memory import ledger, room
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.models.states import MIXED_ADAM, POLICIES, BytePolicy, State
 from spec.numbers.arithmetic import DIVISIBLE
 from spec.plans.modes import Mode
@@ -152,7 +152,7 @@ def test_closed_forms_agree_with_exact_predictions_at_divisible_sizes(name, unit
     psi = units * a * b
     exact = predict(placement, psi, mesh, micro_steps=m)
     for padded in (False, True):
-        closed = symbolic.closed_form(derive(placement), MIXED_ADAM, padded)
+        closed = symbolic.closed_form(schedule_of(placement), MIXED_ADAM, padded)
         symbols = symbolic.mesh_symbols(placement.axes)
         at = {symbolic.PSI: psi, symbolic.K: 12, symbolic.MICRO: m}
         at |= {symbols[axis]: size for axis, size in mesh.items()}
@@ -232,9 +232,9 @@ def test_a_placement_that_is_not_realisable_comes_with_a_diverging_run():
 @given(st.tuples(*[st.sampled_from([m.value for m in Mode])] * 4), st.sampled_from([1, 2, 64]))
 def test_a_placement_is_predicted_or_refused_with_a_diverging_run(modes, devices):
     placement = on_batch(*modes)
-    accepted = check(derive(placement), {"batch": min(devices, 3)}).accepted
+    accepted = check(schedule_of(placement), {"batch": min(devices, 3)}).accepted
     if accepted:
-        assert predict(placement, 1000, devices).schedule == derive(placement)
+        assert predict(placement, 1000, devices).schedule == schedule_of(placement)
     else:
         with pytest.raises(NotRealisable) as refused:
             predict(placement, 1000, devices)

@@ -109,7 +109,7 @@ MUTANTS = [
     ),
     (
         "held parameters take a unit only",
-        "derive.py",
+        "derivation/schedules.py",
         "Span.ALL_UNITS if placement.hold else Span.UNIT",
         "Span.UNIT if placement.hold else Span.UNIT",
         "M9",
@@ -123,7 +123,7 @@ MUTANTS = [
     ),
     (
         "fresh gradients take no room",
-        "derive.py",
+        "derivation/schedules.py",
         "Buffer.FRESH, everyones, span=Span.UNIT)",
         "Buffer.FRESH, everyones)",
         "M9",
@@ -144,7 +144,7 @@ MUTANTS = [
     ),
     (
         "a sharded optimizer gets an all-reduce",
-        "derive.py",
+        "derivation/schedules.py",
         "return _along(self.axes, self.updates + in_place)",
         "return _along(self.axes, in_place)",
         "X1 X4",

@@ -9,14 +9,14 @@ pytestmark = pytest.mark.slow
 MUTANTS = [
     (
         "updated slices are not published",
-        "derive.py",
+        "derivation/schedules.py",
         "        return [*([fetch] if step.on_host else []), *_moved(phase, kept, has, needs)]",
         "        return [*([fetch] if step.on_host else [])]",
         "E9 X1",
     ),
     (
         "gradients are not reset",
-        "derive.py",
+        "derivation/schedules.py",
         "            Op(Kind.RESET, Phase.UPDATE, Buffer.GRADIENTS),\n",
         "",
         "E9",
@@ -163,7 +163,7 @@ MUTANTS = [
     ),
     (
         "what silu gives is made again",
-        "distribute.py",
+        "derivation/programs.py",
         "return named or not line.makes.width or self.is_of_pairs(line.makes)",
         'return named or line.function == "silu" or self.is_of_pairs(line.makes)',
         "A2 A3",
@@ -275,14 +275,14 @@ MUTANTS = [
     ),
     (
         "an all-reduce acts on what others have reduced to their slices already",
-        "derive.py",
+        "derivation/schedules.py",
         "has |= {axis: needs[axis] for axis in over}",
         "pass",
         "K7",
     ),
     (
         "updated slices are gathered whole where parameters rest in slices",
-        "derive.py",
+        "derivation/schedules.py",
         "if layout is _CUT and a not in over)",
         "if layout is _TERMS and a not in over)",
         "K7",

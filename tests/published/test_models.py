@@ -10,7 +10,7 @@ from psem_model.predict.gpt import plan as closed
 from psem_model.predict.parts import AGAIN, BACKWARD, FORWARD
 from psem_model.published.entries import SYMBOLS, form, published, same
 from psem_model.published.models import layer
-from spec.derivation.distribute import EVERYTHING, NOTHING
+from spec.derivation.programs import EVERYTHING, NOTHING
 from spec.pipelines.checkpoints import kept_at_most
 from spec.pipelines.idle_and_held import bubble_of_ideal, bubble_of_makespan
 

@@ -13,7 +13,7 @@ from psem_model.reading.schedules import dumps, loads, read
 from psem_model.reading.toml_lines import locate
 from psem_model.text.errors import BadInput
 from psem_model.text.files import LARGEST_FILE
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.language.schedule import (
     BY,
     COLLECTIVE_KINDS,
@@ -38,13 +38,13 @@ from spec.plans.strategies import STRATEGIES
 SYMBOLS = [mode.value for mode in Mode]
 PLACEMENTS = [on_batch(*modes) for modes in product(SYMBOLS, repeat=4)]
 PLACEMENTS += [on_batch("S*", *modes, hold=True) for modes in product(SYMBOLS, repeat=3)]
-ZERO2 = dumps(derive(STRATEGIES["zero2"]), "zero2")
+ZERO2 = dumps(schedule_of(STRATEGIES["zero2"]), "zero2")
 
 
 # ----------------------------------------------------------------- round trips
 def test_every_derived_schedule_is_read_back_as_it_was():
     for placement in [*PLACEMENTS, *STRATEGIES.values()]:
-        schedule = derive(placement)
+        schedule = schedule_of(placement)
         assert loads(dumps(schedule, "a title"), "x.toml") == schedule
 
 
@@ -303,7 +303,7 @@ NAMED = ("op", "source", "into", "axes", "within", "phase", "span")
 @pytest.mark.slow
 @given(st.sampled_from([*PLACEMENTS, *STRATEGIES.values()]), st.data())
 def test_a_misspelt_value_of_an_operation_is_named_with_the_operations_line(placement, data):
-    schedule = derive(placement)
+    schedule = schedule_of(placement)
     text = dumps(schedule, "a title")
     assert loads(as_tables(text), "x") == schedule
     part = data.draw(st.sampled_from([p for p in ("micro_step", "finish") if getattr(schedule, p)]))
@@ -348,7 +348,7 @@ def test_operations_are_found_however_the_file_is_laid_out():
 def test_a_file_is_read_with_either_line_end_and_a_byte_order_mark(tmp_path):
     path = tmp_path / "my.toml"
     path.write_bytes(b"\xef\xbb\xbf" + ZERO2.replace("\n", "\r\n").encode())
-    assert read(str(path)) == derive(STRATEGIES["zero2"])
+    assert read(str(path)) == schedule_of(STRATEGIES["zero2"])
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path):

@@ -21,7 +21,7 @@ from psem_model.simulator.tables import Moment, TransformerTables, route
 from psem_model.simulator.tape import Node, Tape
 from psem_model.simulator.transformer import Forward, SingleTransformer
 from spec.checking.programs import check_program
-from spec.derivation.distribute import distribute
+from spec.derivation.programs import program_of
 from spec.devices.layouts import PARTIAL, WHOLE, LayoutError, along
 from spec.language.moves import Axis, Move
 from spec.models.parts import layer, parts
@@ -332,7 +332,7 @@ def test_tokens_that_cannot_be_spread_evenly_are_refused():
 def programs(model, axes, again="none"):
     """The parts, distributed; an embedding takes nothing from which it could be made again."""
     axes = tuple(MODEL_AXES[a] if isinstance(a, str) else a for a in axes)
-    return tuple(distribute(part, axes, again if part.takes else "none") for part in parts(model))
+    return tuple(program_of(part, axes, again if part.takes else "none") for part in parts(model))
 
 
 @examples(40)

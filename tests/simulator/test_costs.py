@@ -11,7 +11,7 @@ from psem_model.reading.schedules import read
 from psem_model.simulator import simulate
 from psem_model.simulator.rests import flat
 from spec.costs.memory import Sizes
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.language.schedule import Span
 from spec.models.states import MIXED_ADAM
 from spec.plans.strategies import STRATEGIES
@@ -31,7 +31,7 @@ def test_a_view_that_is_kept_from_the_step_before_is_held_whole():
 
 def test_units_that_are_replaced_by_the_whole_have_had_their_turns():
     """So what was held whole for them goes: here parameters, before the optimizer's are gathered."""
-    schedule = gathered_whole(derive(STRATEGIES["zero3"]))
+    schedule = gathered_whole(schedule_of(STRATEGIES["zero3"]))
     costs = predict_schedule(schedule, Sizes(48, {"batch": 4}, MIXED_ADAM, 12), 2)
     run = simulate(schedule, {"batch": 4}, 48, unit=12, policy=MIXED_ADAM, micro_steps=2, steps=2)
     assert run.matches
@@ -41,7 +41,7 @@ def test_units_that_are_replaced_by_the_whole_have_had_their_turns():
 
 def test_a_smaller_unit_has_its_turn_before_a_full_one_in_backward_too():
     """So that a full one passes when all that is held whole is there: here gradients, to be clipped."""
-    schedule = with_clipping(with_tied_parameters(derive(STRATEGIES["fused-update"])))
+    schedule = with_clipping(with_tied_parameters(schedule_of(STRATEGIES["fused-update"])))
     costs = predict_schedule(schedule, Sizes(3, {"batch": 1}, MIXED_ADAM, 2), 1)
     run = simulate(schedule, {"batch": 1}, 3, unit=2, policy=MIXED_ADAM)
     at_rest, whole_gradients, tied_gradients = 3 * (2 + 12), 3 * 2, 2 * 2
@@ -50,7 +50,7 @@ def test_a_smaller_unit_has_its_turn_before_a_full_one_in_backward_too():
 
 @pytest.mark.parametrize("lengths", [(1, 2), (2, 1)])
 def test_backward_goes_from_the_last_of_units_in_layers_to_the_first(lengths):
-    schedule = with_clipping(with_tied_parameters(derive(STRATEGIES["fused-update"])))
+    schedule = with_clipping(with_tied_parameters(schedule_of(STRATEGIES["fused-update"])))
     cuts = [flat(length) for length in lengths]
     run = simulate(schedule, {"batch": 1}, 3, policy=MIXED_ADAM, cuts=cuts)
     first, last = lengths
@@ -60,7 +60,7 @@ def test_backward_goes_from_the_last_of_units_in_layers_to_the_first(lengths):
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_a_run_holds_what_is_used_later_whether_it_says_release_or_not(name):
-    schedule = derive(STRATEGIES[name])
+    schedule = schedule_of(STRATEGIES[name])
     mesh = dict(zip(schedule.axes, (3, 2), strict=False))
     micro_steps = 2 if schedule.finish else 1
     costs = predict_schedule(schedule, Sizes(24, mesh, MIXED_ADAM, 6), micro_steps)

@@ -14,7 +14,7 @@ from psem_model.simulator import simulate
 from psem_model.simulator.network import Network
 from spec.checking.verdict import check
 from spec.costs.memory import MODEL_STATES, Sizes
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.models.states import custom_policy
 from spec.numbers.arithmetic import DIVISIBLE
 from spec.plans.strategies import STRATEGIES
@@ -80,7 +80,7 @@ def test_a_schedule_that_was_judged_wrongly_once_is_judged_rightly(path):
 @settings(max_examples=300)
 @given(st.data())
 def test_real_life_pieces_are_accepted_and_match_until_they_are_damaged(data):
-    schedule = data.draw(real_life(derive(data.draw(placements()))))
+    schedule = data.draw(real_life(schedule_of(data.draw(placements()))))
     sizes, micro_steps = {"batch": data.draw(st.integers(2, 4))}, data.draw(st.integers(1, 3))
     before = agree_on_the_verdict(schedule, sizes, micro_steps)
     after = agree_on_the_verdict(data.draw(damaged(schedule, most=1)), sizes, micro_steps)
@@ -100,9 +100,9 @@ def test_at_divisible_sizes_the_closed_form_is_what_is_counted(data):
     w, g, k = (Fraction(data.draw(st.integers(1, 12))) for _ in range(3))
     policy = custom_policy(w, g, k)
     micro_steps = data.draw(st.integers(1, 2))
-    assume(check(derive(placement), mesh, micro_steps, policy).accepted)
-    run, _ = agree_on_costs(derive(placement), mesh, psi, unit, policy, micro_steps)
-    formula = closed_form(derive(placement), policy, False, True, micro_steps)
+    assume(check(schedule_of(placement), mesh, micro_steps, policy).accepted)
+    run, _ = agree_on_costs(schedule_of(placement), mesh, psi, unit, policy, micro_steps)
+    formula = closed_form(schedule_of(placement), policy, False, True, micro_steps)
     values = {PSI: psi, UNIT: unit, K: policy.k}
     values |= {symbol: mesh[axis] for axis, symbol in mesh_symbols(placement.axes).items()}
     for state in MODEL_STATES:
@@ -112,7 +112,7 @@ def test_at_divisible_sizes_the_closed_form_is_what_is_counted(data):
     assert (0 * PSI + formula.bytes).subs(values) == run.sent
     assert (0 * PSI + formula.host_bytes).subs(values) == run.host_link
     divisible = predict_schedule(
-        derive(placement), Sizes(psi, mesh, policy, unit, DIVISIBLE), micro_steps
+        schedule_of(placement), Sizes(psi, mesh, policy, unit, DIVISIBLE), micro_steps
     )
     assert divisible.total == sum(run.resting.values())
 
@@ -132,7 +132,7 @@ def test_every_single_fault_is_judged_as_it_runs(name):
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_named_strategies_match_and_count_alike_on_uneven_meshes(name):
-    schedule = derive(STRATEGIES[name])
+    schedule = schedule_of(STRATEGIES[name])
     mesh = dict(zip(schedule.axes, (5, 3), strict=False))
     run, _ = agree_on_costs(
         schedule, mesh, 101, 13, custom_policy(*map(Fraction, (2, 2, 12))), 1, steps=4
@@ -148,7 +148,7 @@ def test_links_are_those_of_rings(monkeypatch):
         return move(network, payload, senders, receivers, *sizes)
 
     monkeypatch.setattr(Network, "move", noted)
-    simulate(derive(STRATEGIES["zero3"]), {"batch": 4}, 40)
+    simulate(schedule_of(STRATEGIES["zero3"]), {"batch": 4}, 40)
     assert links == {(i, (i + 1) % 4) for i in range(4)}
 
 
@@ -169,7 +169,7 @@ BROKEN = [
     ("a ring goes a step too far", "collectives.py", "return n - 1", "return n"),
     (
         "ZeRO-1 reduces with an all-reduce",
-        "derive.py",
+        "derivation/schedules.py",
         "return _along(self.axes, self.updates + in_place)",
         "return _along(self.axes, in_place)",
     ),
@@ -190,7 +190,7 @@ BROKEN = [
     ("the host's copy is on the device", "memory.py", "rest.host is not host:", "rest.host is host:"),
     (
         "gradients are not reset",
-        "derive.py",
+        "derivation/schedules.py",
         "            Op(Kind.RESET, Phase.UPDATE, Buffer.GRADIENTS),\n",
         "",
     ),

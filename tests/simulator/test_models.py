@@ -12,7 +12,7 @@ from psem_model.simulator.arithmetic import PRIME, Arithmetic, Modular
 from psem_model.simulator.layout import Cluster
 from psem_model.simulator.models import Data, Polynomial
 from psem_model.simulator.single import SingleOpaque
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.language.schedule import Span
 from spec.models.training import PLAIN, Loss, Training
 from spec.plans.strategies import STRATEGIES
@@ -22,14 +22,14 @@ from tests.support.by_hand import BACKWARD, DROP, FORWARD, MICRO, B, K, op, writ
 @pytest.mark.parametrize("name", sorted(STRATEGIES))
 @pytest.mark.parametrize("arithmetic", ["modular", "float64"])
 def test_a_perceptron_matches_under_every_strategy(name, arithmetic):
-    schedule = derive(STRATEGIES[name])
+    schedule = schedule_of(STRATEGIES[name])
     mesh = dict(zip(schedule.axes, (3, 2), strict=False))
     options = {"steps": 2, "unit": 12, "arithmetic": arithmetic, "model": Mlp(3)}
     assert simulate(schedule, mesh, 36, **options).matches
 
 
 def test_a_perceptron_matches_in_fractions():
-    schedule = derive(STRATEGIES["zero3"])
+    schedule = schedule_of(STRATEGIES["zero3"])
     assert simulate(schedule, {"batch": 2}, 12, unit=6, arithmetic="exact", model=Mlp(2)).matches
 
 

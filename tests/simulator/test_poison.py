@@ -11,7 +11,7 @@ import pytest
 from psem_model.simulator import Floating, Mlp, simulate
 from psem_model.simulator.arithmetic import Arithmetic, Modular, Poison
 from spec.checking.verdict import check
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.language.schedule import Monomial, Rest, Span
 from spec.models.states import POLICIES
 from spec.models.training import Loss, Training
@@ -60,7 +60,7 @@ def test_a_named_strategy_reads_nothing_that_is_not_known(name, monkeypatch):
         return poison.arithmetic.zeros(shape)
 
     monkeypatch.setattr(Poison, "__call__", draw)
-    schedule = derive(STRATEGIES[name])
+    schedule = schedule_of(STRATEGIES[name])
     mesh, micro_steps = dict.fromkeys(schedule.axes, 3), 2 if schedule.finish else 1
     accepted = [p for p in POLICIES.values() if check(schedule, mesh, micro_steps, p).accepted]
     assert accepted and all(matches(schedule, micro_steps, policy=policy) for policy in accepted)
@@ -129,7 +129,7 @@ def test_what_is_made_of_the_unknown_is_not_there_even_when_it_is_taken_off_agai
 @pytest.mark.parametrize("within", [(), ("batch",)])
 @pytest.mark.parametrize("made", [(K.ZERO, B.OPTIMIZER_VIEW), (K.KEEP, B.PARAMETERS)])
 def test_moments_of_a_view_whose_weights_are_made_anew_are_not_known(made, within, policy):
-    gathered = derive(on_batch("R", "S*", "R", "S"))
+    gathered = schedule_of(on_batch("R", "S*", "R", "S"))
     kind, source = made
     anew = op(kind, source, B.OPTIMIZER_VIEW, within=within, span=Span.ALL_UNITS)
     at = next(i for i, each in enumerate(gathered.finish) if each.kind is K.UPDATE)

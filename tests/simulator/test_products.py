@@ -23,7 +23,7 @@ from psem_model.text.errors import BadInput
 from psem_model.text.figures import divergence_text
 from psem_model.text.terminal import text
 from spec.checking.verdict import check
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.language.moves import Move
 from spec.language.schedule import COLLECTIVE_KINDS
 from spec.language.schedule import Kind as OpKind
@@ -198,11 +198,11 @@ def with_collectives(plan):
 def diverges(plan, group, faulty):
     """Whether a run does, in which the schedule of some weights, on all their stages, is another."""
 
-    def schedule_of(other):
+    def schedule_that_runs(other):
         same = replace(other, largest=group.largest) == group
         return faulty if same else other.costs.schedule
 
-    run = devices_of(plan, schedule_of=schedule_of)
+    run = devices_of(plan, to_run=schedule_that_runs)
     for _ in range(2):
         run.step()
     return run.divergence is not None
@@ -270,7 +270,7 @@ def test_weights_that_are_not_placed_once_are_refused(change):
 @pytest.mark.parametrize("activations", ["R", "S*", "M", "S+O"])
 def test_a_schedule_of_more_than_weights_is_refused(activations):
     with pytest.raises(ValueError, match="expected operations on weights"):
-        Halves(derive(on_batch("R", "S", "S", activations)))
+        Halves(schedule_of(on_batch("R", "S", "S", activations)))
 
 
 @pytest.mark.parametrize(
@@ -311,7 +311,7 @@ def test_a_run_that_diverges_says_where():
     plan = plan_of("zero1(2) * tp(2)")
     (group, *_) = (g for g in groups(plan) if "up_weight" in g.weights)
     faulty = next(faults(group.costs.schedule))
-    run = devices_of(plan, schedule_of=lambda g: faulty if g == group else g.costs.schedule)
+    run = devices_of(plan, to_run=lambda g: faulty if g == group else g.costs.schedule)
     run.step()
     first = divergence_text(run.divergence)
     state = run.divergence.state

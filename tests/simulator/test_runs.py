@@ -17,7 +17,7 @@ from psem_model.reading.schedules import read
 from psem_model.simulator import Floating, Mlp, simulate
 from psem_model.text.figures import divergence_text
 from spec.costs.memory import Sizes
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.language.schedule import MICRO_STEPS, Monomial, Rest, Span
 from spec.meaning.match import Place
 from spec.models.states import MIXED_ADAM, POLICIES, State, custom_policy
@@ -51,7 +51,7 @@ def mesh_of(schedule, data):
 @examples(60)
 @given(st.sampled_from(NAMES), st.integers(1, 13), st.integers(1, 13), st.integers(1, 3), st.data())
 def test_every_strategy_matches_the_single_device_exactly(name, psi, unit, micro_steps, data):
-    schedule = derive(STRATEGIES[name])
+    schedule = schedule_of(STRATEGIES[name])
     micro_steps = 1 if name == "fused-update" else micro_steps
     mesh = mesh_of(schedule, data)
     run = simulate(schedule, mesh, psi, steps=3, micro_steps=micro_steps, unit=unit)
@@ -61,7 +61,7 @@ def test_every_strategy_matches_the_single_device_exactly(name, psi, unit, micro
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("arithmetic", ["exact", "float64"])
 def test_every_strategy_matches_in_fractions_and_in_floating_point(name, arithmetic):
-    schedule = derive(STRATEGIES[name])
+    schedule = schedule_of(STRATEGIES[name])
     run = simulate(schedule, dict.fromkeys(schedule.axes, 2), 5, steps=2, unit=3, arithmetic=arithmetic)
     assert run.matches, str(run.divergence)
 
@@ -69,7 +69,7 @@ def test_every_strategy_matches_in_fractions_and_in_floating_point(name, arithme
 @pytest.mark.parametrize("policy", ["mixed-adam", "fp32-adam", "fp32-momentum", "fp32-sgd"])
 @pytest.mark.parametrize("name", [n for n in NAMES if n != "zero-offload"])
 def test_every_strategy_on_the_device_matches_with_and_without_a_master_copy(name, policy):
-    schedule = derive(STRATEGIES[name])
+    schedule = schedule_of(STRATEGIES[name])
     mesh = dict(zip(schedule.axes, (3, 2), strict=False))
     for arithmetic in ("modular", Floating(), Floating(adam=False)):
         run = simulate(schedule, mesh, 11, steps=2, policy=POLICIES[policy], arithmetic=arithmetic)
@@ -79,7 +79,7 @@ def test_every_strategy_on_the_device_matches_with_and_without_a_master_copy(nam
 @pytest.mark.parametrize("name", [n for n in NAMES if n != "fused-update"])
 @pytest.mark.parametrize("kind", [K.REDUCE_SCATTER, K.ALL_REDUCE])
 def test_dropping_a_reduction_diverges(name, kind):
-    schedule = derive(STRATEGIES[name])
+    schedule = schedule_of(STRATEGIES[name])
     parts = [tuple(o for o in ops if o.kind is not kind) for ops in schedule.bodies]
     broken = replace(schedule, micro_step=parts[0], finish=parts[1])
     run = simulate(broken, dict.fromkeys(schedule.axes, 2), 7, steps=2)
@@ -257,7 +257,7 @@ def test_devices_that_begin_with_other_weights_than_the_single_one_diverge(polic
     def on_device(d, change):
         return lambda row: row + change * (np.arange(2) == d)[:, None]
 
-    dp, how = derive(STRATEGIES["dp"]), {"policy": policy}
+    dp, how = schedule_of(STRATEGIES["dp"]), {"policy": policy}
     for device in (0, 1):
         assert simulate(dp, {"batch": 2}, 5, begin=on_device(device, 0), **how).matches
         assert not simulate(dp, {"batch": 2}, 5, begin=on_device(device, 1), **how).matches
@@ -265,7 +265,7 @@ def test_devices_that_begin_with_other_weights_than_the_single_one_diverge(polic
 
 # ------------------------------------------------------------------ memory and messages
 def test_what_zero3_holds_and_sends_is_counted_from_its_blocks_and_messages():
-    run = simulate(derive(STRATEGIES["zero3"]), {"batch": 4}, 10, steps=2)
+    run = simulate(schedule_of(STRATEGIES["zero3"]), {"batch": 4}, 10, steps=2)
     chunk, n = 3, 4
     assert run.resting == {State.PARAMETERS: 6, State.OPTIMIZER: 36, State.GRADIENTS: 6}
     assert run.peak == 48 + 2 * n * chunk + 2 * 10
@@ -276,14 +276,14 @@ def test_what_zero3_holds_and_sends_is_counted_from_its_blocks_and_messages():
 
 
 def test_units_are_there_one_at_a_time():
-    whole = simulate(derive(STRATEGIES["zero3"]), {"batch": 2}, 12)
-    units = simulate(derive(STRATEGIES["zero3"]), {"batch": 2}, 12, unit=3)
+    whole = simulate(schedule_of(STRATEGIES["zero3"]), {"batch": 2}, 12)
+    units = simulate(schedule_of(STRATEGIES["zero3"]), {"batch": 2}, 12, unit=3)
     assert whole.peak - sum(whole.resting.values()) == 2 * 12 + 2 * 12
     assert units.peak - sum(units.resting.values()) == 2 * 4 + 2 * 3
 
 
 def test_offloaded_states_rest_on_the_host_and_cross_its_link():
-    run = simulate(derive(STRATEGIES["zero-offload"]), {"batch": 2}, 10, micro_steps=2)
+    run = simulate(schedule_of(STRATEGIES["zero-offload"]), {"batch": 2}, 10, micro_steps=2)
     assert run.resting == {State.PARAMETERS: 20, State.OPTIMIZER: 0, State.GRADIENTS: 0}
     assert run.host_parts == {State.PARAMETERS: 0, State.OPTIMIZER: 60, State.GRADIENTS: 10}
     assert run.host == 70 and run.host_link == 30
@@ -291,19 +291,19 @@ def test_offloaded_states_rest_on_the_host_and_cross_its_link():
 
 def test_bytes_of_a_policy_in_fractions_stay_exact():
     policy = custom_policy(Fraction(1, 2), Fraction(1, 2), Fraction(3))
-    run = simulate(derive(STRATEGIES["zero1"]), {"batch": 2}, 5, policy=policy)
+    run = simulate(schedule_of(STRATEGIES["zero1"]), {"batch": 2}, 5, policy=policy)
     assert run.matches and run.resting[State.PARAMETERS] == Fraction(5, 2)
     assert run.sent == Fraction(1, 2) * 6
 
 
 def test_an_optimizer_without_state_takes_no_bytes_and_sends_none():
-    run = simulate(derive(STRATEGIES["zero1"]), {"batch": 2}, 6, policy=POLICIES["fp32-sgd"])
+    run = simulate(schedule_of(STRATEGIES["zero1"]), {"batch": 2}, 6, policy=POLICIES["fp32-sgd"])
     assert run.matches and run.resting[State.OPTIMIZER] == 0
 
 
 @pytest.mark.parametrize("name", ["zero3", "hsdp"])
 def test_the_simulator_takes_little_more_memory_than_what_it_simulates(name):
-    schedule = derive(STRATEGIES[name])
+    schedule = schedule_of(STRATEGIES[name])
     mesh = dict.fromkeys(schedule.axes, 16 if len(schedule.axes) == 1 else 4)
     simulate(schedule, mesh, 1000, unit=1000, arithmetic="float64")
     tracemalloc.start()
@@ -333,14 +333,14 @@ def test_whatever_the_language_allows_is_executed(schedule, psi, data):
 
 def test_progress_is_told_after_each_pass():
     told = []
-    simulate(derive(STRATEGIES["zero1"]), {"batch": 2}, 5, steps=2, progress=told.append)
+    simulate(schedule_of(STRATEGIES["zero1"]), {"batch": 2}, 5, steps=2, progress=told.append)
     assert told == list(range(1, len(told) + 1)) and len(told) > 2
 
 
 @pytest.mark.parametrize("psi", [True, 0, 2.0])
 def test_sizes_that_are_no_whole_numbers_are_refused(psi):
     with pytest.raises(ValueError, match="psi is"):
-        simulate(derive(STRATEGIES["dp"]), {"batch": 2}, psi)
+        simulate(schedule_of(STRATEGIES["dp"]), {"batch": 2}, psi)
 
 
 @pytest.mark.parametrize(
@@ -359,7 +359,7 @@ def test_sizes_that_are_no_whole_numbers_are_refused(psi):
 def test_bad_arguments_are_refused_in_one_line(change, words):
     options = {"mesh": {"batch": 2}, "psi": 4} | change
     with pytest.raises(ValueError, match=words) as error:
-        simulate(derive(STRATEGIES["zero1"]), options.pop("mesh"), options.pop("psi"), **options)
+        simulate(schedule_of(STRATEGIES["zero1"]), options.pop("mesh"), options.pop("psi"), **options)
     assert "\n" not in str(error.value)
 
 

@@ -35,7 +35,7 @@ from spec.choosing.space import (
     verdicts,
 )
 from spec.costs.memory import Sizes
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.language.schedule import Kind
 from spec.meaning.reference import first_divergence
 from spec.models.states import MIXED_ADAM, POLICIES, BytePolicy
@@ -133,7 +133,7 @@ def test_a_placement_is_realisable_on_any_number_of_devices_or_its_run_diverges_
     modes, kept, n, m
 ):
     regime = Regime(kept, m > 1)
-    policy, schedule = regime.policy, derive(placement_of(modes))
+    policy, schedule = regime.policy, schedule_of(placement_of(modes))
     options = {"micro_steps": m, "stateful": policy.k > 0, "master": policy.master}
     run = first_divergence(schedule, {BATCH: n}, **options)
     there = check(schedule, {BATCH: n}, m, policy)
@@ -146,7 +146,7 @@ def test_every_verdict_is_the_same_on_other_numbers_of_devices(regime):
         for n, m in (
             ((2, 2), (3, 2), (4, 3), (7, 2)) if regime.several else ((2, 1), (3, 1), (4, 1), (7, 1))
         ):
-            there = check(derive(placement_of(modes)), {BATCH: n}, m, regime.policy)
+            there = check(schedule_of(placement_of(modes)), {BATCH: n}, m, regime.policy)
             assert there.accepted == found.accepted, (modes, n, m)
 
 
@@ -281,9 +281,9 @@ def test_what_none_is_said_to_be_better_than_is_beaten_by_no_other_on_the_page(n
             "return sizes.slice(()) * sizes",
             "P3",
         ),
-        ("derive.py", "if mode in (R, GATHERED))", "if mode is R)", "P1"),
+        ("derivation/schedules.py", "if mode in (R, GATHERED))", "if mode is R)", "P1"),
         (
-            "derive.py",
+            "derivation/schedules.py",
             "_along(self.axes, self.updates + in_place)",
             "_along(self.axes, in_place)",
             "P3",

@@ -8,7 +8,7 @@ from proofs.checking import lines
 from proofs.checking.operation_lines import COUNT, NORM, NotCovered
 from proofs.checking.whole_runs import PlacesOfARun
 from spec.checking.verdict import check
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.meaning.semantics import execute
 from spec.models.states import MIXED_ADAM
 from spec.models.training import Loss
@@ -196,7 +196,7 @@ NAMED = ("dp", "zero1", "zero2", "zero3", "fsdp", "hsdp", "zero-offload")
 def agree_on_named_strategies(names=NAMED):
     """Named strategies, and real training in them, are accepted by amounts."""
     for name, piece, clips in product(names, PLAIN_PIECES, CLIPS):
-        schedule = clips(PIECES[piece](derive(STRATEGIES[name])))
+        schedule = clips(PIECES[piece](schedule_of(STRATEGIES[name])))
         mesh = dict(zip(schedule.axes, (2, 3), strict=False))
         assert agree_on_amounts(schedule, mesh, 2, MIXED_ADAM, 2).accepted, (name, piece)
 
@@ -220,4 +220,4 @@ def agree_on_faults(schedule, devices=2):
 
 if __name__ == "__main__":
     agree_on_named_strategies()
-    agree_on_faults(with_clipping(derive(STRATEGIES["zero1"])))
+    agree_on_faults(with_clipping(schedule_of(STRATEGIES["zero1"])))

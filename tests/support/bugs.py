@@ -14,7 +14,7 @@ from fractions import Fraction
 from proofs.registry import ROOT
 from psem_model.check.edits import touched, writes
 from psem_model.reading.schedules import read
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.language.schedule import Buffer, Kind, Monomial, Op, Phase
 from spec.plans.placement import on_batch
 from spec.plans.strategies import STRATEGIES
@@ -26,9 +26,9 @@ M, F = PARTS
 def right(name):
     """A strategy's schedule, an example's, or that of a placement's four modes."""
     if name in STRATEGIES:
-        return derive(STRATEGIES[name])
+        return schedule_of(STRATEGIES[name])
     if " " in name:
-        return derive(on_batch(*name.split()))
+        return schedule_of(on_batch(*name.split()))
     return read(str(ROOT / "examples" / f"{name}.toml"))
 
 

@@ -21,7 +21,7 @@ from psem_model.simulator import simulate
 from spec.checking.everywhere import everywhere
 from spec.checking.verdict import check
 from spec.costs.memory import MODEL_STATES, Sizes
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.language.schedule import (
     COLLECTIVE_KINDS,
     HOST_TRANSFERS,
@@ -115,7 +115,7 @@ def plans(draw):
     micro_steps, policy = draw(st.integers(1, 3)), draw(policies())
     psi = draw(st.integers(1, 60))
     unit = draw(st.one_of(st.just(psi), st.integers(1, psi)))
-    schedule = derive(placement)
+    schedule = schedule_of(placement)
     if draw(st.booleans()):
         schedule = draw(real_life(schedule))
     return schedule, mesh, psi, unit, policy, micro_steps
@@ -196,7 +196,7 @@ MOVED = {
 def agree_on_named_strategies():
     """Named strategies match, cost what is predicted, and move what is published."""
     for name, placement in STRATEGIES.items():
-        schedule = derive(placement)
+        schedule = schedule_of(placement)
         mesh = dict(zip(schedule.axes, (4, 3), strict=False))
         for micro_steps in (1, 2) if schedule.finish else (1,):
             policy = POLICIES["mixed-adam"]
@@ -209,7 +209,7 @@ def agree_on_faults(names):
     """Each piece of real training is right in each strategy; each single fault is judged alike."""
     for name in names:
         for piece, add in PIECES.items():
-            schedule = add(derive(STRATEGIES[name]))
+            schedule = add(schedule_of(STRATEGIES[name]))
             mesh = dict.fromkeys(schedule.axes, 3)
             assert agree_on_the_verdict(schedule, mesh, 2), (name, piece)
             for faulty in with_one_fault(schedule):
@@ -221,7 +221,7 @@ def released_too_early():
     modes = dict(
         zip(State, (Mode.REPLICATED, Mode.GATHERED, Mode.REPLICATED, Mode.SHARDED), strict=True)
     )
-    schedule = derive(
+    schedule = schedule_of(
         place_states(("batch",), {state: {"batch": mode} for state, mode in modes.items()})
     )
     kinds = [op.kind for op in schedule.finish]
@@ -241,7 +241,7 @@ def agree_on_what_is_released():
 
 def agree_on_what_is_replaced():
     """Slices of the weights are cast and gathered in one buffer: the whole takes their place."""
-    cast = derive(on_batch("M", "S", "S", "S"))
+    cast = schedule_of(on_batch("M", "S", "S", "S"))
     assert agree_on_costs(cast, {"batch": 4}, 48, 12, POLICIES["mixed-adam"], 2)[0].matches
 
 
@@ -249,8 +249,8 @@ def agree_on_places(names):
     """Each state that rests otherwise, and each operation on another buffer or another side of the host
     link, is judged alike.
     """
-    moved = derive(on_batch("S*+O", "S", "S", "S"))
-    for schedule in (moved, *(derive(STRATEGIES[name]) for name in names)):
+    moved = schedule_of(on_batch("S*+O", "S", "S", "S"))
+    for schedule in (moved, *(schedule_of(STRATEGIES[name]) for name in names)):
         for faulty in with_one_place_changed(schedule):
             agree_on_the_verdict(faulty, dict.fromkeys(schedule.axes, 3), 2)
 
@@ -263,7 +263,7 @@ def agree_on_diverging_schedules():
 
 def refuse_whole_values_in_a_room_for_slices():
     """A gradient that is whole is not put where a slice of it rests, unless it is said which."""
-    schedule = derive(STRATEGIES["dp"]).with_rest(State.GRADIENTS, Rest((BATCH,)))
+    schedule = schedule_of(STRATEGIES["dp"]).with_rest(State.GRADIENTS, Rest((BATCH,)))
     assert check(schedule, {BATCH: 2}).rule == "room"
 
 
@@ -271,7 +271,7 @@ def agree_on_what_changes_nothing():
     """A mean of copies that are alike is each of them, on any number of devices. A zero that is clipped
     by a norm that is not known stays zero; zeros that are added change nothing.
     """
-    same, gradients, phase = derive(STRATEGIES["dp"]), Buffer.GRADIENTS, Phase.PUBLISH
+    same, gradients, phase = schedule_of(STRATEGIES["dp"]), Buffer.GRADIENTS, Phase.PUBLISH
     mean = Op(Kind.ALL_REDUCE, phase, Buffer.PARAMETERS, axes=(BATCH,), mean=True)
     clipped = Op(Kind.CLIP, phase, gradients, by=Buffer.NORM)
     zeros = (
@@ -313,7 +313,7 @@ def agree_on_operations_along_two_axes():
     """Means, counts and slices of one operation that acts along both axes at once."""
     axes, mesh = ("batch", "sequence"), {"batch": 2, "sequence": 3}
     kept, phase = Buffer.GRADIENTS, Phase.REDUCE
-    both = derive(Product((factor("dp", "batch"), factor("dp", "sequence"))).states)
+    both = schedule_of(Product((factor("dp", "batch"), factor("dp", "sequence"))).states)
     counted = (
         Op(Kind.COUNT, Phase.FORWARD, Buffer.TOKENS, axes=axes),
         Op(Kind.ACCUMULATE, Phase.FORWARD, Buffer.TOKENS, Buffer.TOTAL_TOKENS),
@@ -346,8 +346,8 @@ def agree_on_operations_along_two_axes():
 
 def agree_on_what_is_sent_whole():
     """Host transfers that say nothing of slices take what there is room for; one device sends none."""
-    policy, same = POLICIES["mixed-adam"], derive(STRATEGIES["dp"])
-    offloaded = derive(STRATEGIES["zero-offload"])
+    policy, same = POLICIES["mixed-adam"], schedule_of(STRATEGIES["dp"])
+    offloaded = schedule_of(STRATEGIES["zero-offload"])
 
     def unsaid(ops):
         return tuple(replace(op, within=()) if op.kind in HOST_TRANSFERS else op for op in ops)

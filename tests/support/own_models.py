@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from psem_model.predict.plan import Plan
 from psem_model.reading.products import parse
-from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING
+from spec.derivation.programs import EVERYTHING, FROM_SLICES, NOTHING
 from spec.models.custom import Custom
 from spec.models.parts import parts
 from spec.models.values import LOG_TOTAL, Builder, Role, Value

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from psem_model.predict.plan import Plan
 from psem_model.reading.products import parse
-from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
+from spec.derivation.programs import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
 from spec.models.transformer import Transformer
 from spec.pipelines.pipeline import Order, Pipeline
 from tests.support.pipes import IN_ONE_PART, chunks_of, enough

@@ -8,7 +8,7 @@ from math import gcd, prod
 from hypothesis import strategies as st
 
 from psem_model.predict.plan import Plan
-from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
+from spec.derivation.programs import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
 from spec.models.states import POLICIES
 from spec.models.transformer import Transformer
 from spec.pipelines.pipeline import Order, Pipeline

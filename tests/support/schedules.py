@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from proofs.checking.witnesses import broken_schedules
 from spec.checking.verdict import check
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.language.schedule import (
     MICRO_STEPS,
     PASSING,
@@ -31,7 +31,7 @@ from tests.support.damage import FACTORS, damaged, operations, redirected, some_
 
 SYMBOLS = [mode.value for mode in Mode]
 PLACEMENTS = list(product(SYMBOLS, repeat=4))
-REALISABLE = [q for q in PLACEMENTS if check(derive(on_batch(*q)), {"batch": 5}).accepted]
+REALISABLE = [q for q in PLACEMENTS if check(schedule_of(on_batch(*q)), {"batch": 5}).accepted]
 AXES = ("a", "b")
 
 
@@ -308,7 +308,7 @@ def schedules(draw):
             "named": st.sampled_from(list(STRATEGIES.values())),
             "two axes": placements(2),
         }[source]
-        schedule = draw(real_life(derive(draw(placement))))
+        schedule = draw(real_life(schedule_of(draw(placement))))
         if draw(st.integers(0, 4)):
             schedule = draw(damaged(schedule))
     sizes = {axis: draw(st.integers(1, 3)) for axis in schedule.axes}

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from psem_model.simulator.distributed import ONE_STAGE, DistributedModel
 from psem_model.simulator.functions import Residues
 from psem_model.simulator.placed import Placing
-from spec.derivation.derive import derive
-from spec.derivation.distribute import distribute
+from spec.derivation.programs import program_of
+from spec.derivation.schedules import schedule_of
 from spec.meaning.match import first_difference
 from spec.models.parts import parts
 from spec.models.states import MIXED_ADAM
@@ -40,7 +40,7 @@ class Plan(NamedTuple):
     def programs(self):
         """An embedding takes nothing from which it could be made again: what it needs is kept."""
         return tuple(
-            distribute(part, self.axes, self.again if part.takes else "none")
+            program_of(part, self.axes, self.again if part.takes else "none")
             for part in parts(self.model)
         )
 
@@ -96,7 +96,7 @@ def replicated(plan, pipe=ONE_STAGE, forgotten=()):
             placed_along = (*axes, "pipe") if shared else axes
             groups.setdefault((placed_along, stages), {})[layer, name] = None
     return [
-        Placing(derive(Product(()).states_of(axes)), (*keys,), (), at, "pipe" * ("pipe" in axes))
+        Placing(schedule_of(Product(()).states_of(axes)), (*keys,), (), at, "pipe" * ("pipe" in axes))
         for (axes, at), keys in groups.items()
     ]
 

@@ -19,7 +19,7 @@ from psem_model.simulator import Run, simulate
 from psem_model.simulator.arithmetic import Array
 from psem_model.simulator.models import Backward, Model
 from spec.checking.verdict import check
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.language.schedule import Buffer, Kind, Monomial, Op, Phase, Schedule
 from spec.models.states import POLICIES, BytePolicy
 from spec.plans.placement import BATCH
@@ -27,7 +27,7 @@ from spec.plans.strategies import STRATEGIES
 
 MESH = {BATCH: 2}
 SGD, ADAM = POLICIES["fp32-sgd"], POLICIES["fp32-adam"]
-DP, ZERO1, ZERO2, ZERO3 = (derive(STRATEGIES[name]) for name in ("dp", "zero1", "zero2", "zero3"))
+DP, ZERO1, ZERO2, ZERO3 = (schedule_of(STRATEGIES[name]) for name in ("dp", "zero1", "zero2", "zero3"))
 
 # what is said of runs
 DIVERGES, MATCHES = "it diverges", "it matches the single device"

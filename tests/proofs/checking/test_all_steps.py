@@ -17,7 +17,7 @@ from proofs.plans.listing import listing
 from proofs.trusted.kernel import Kernel
 from spec.checking.symbols import Symbol
 from spec.checking.verdict import UNSETTLED
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.models.states import MIXED_ADAM
 from spec.plans.strategies import STRATEGIES
 from tests.support.mesh_values import LinesOfARun
@@ -31,7 +31,7 @@ class FormsOfARun(LinesOfARun):
     """A listed schedule's run over some steps: the forms in places before each line."""
 
     def __init__(self, name, devices, extra=(), of_micro_steps=()):
-        schedule = derive(STRATEGIES[name])
+        schedule = schedule_of(STRATEGIES[name])
         super().__init__(*(devices for _ in schedule.axes))
         listed = listing(schedule)
         self.axes = schedule.axes
@@ -231,7 +231,7 @@ PLACE, OTHER = 5, 6  # what is given up in part, and what is written there inste
 @pytest.mark.parametrize("name", ["zero1", "hsdp"])
 def test_what_the_checker_gives_up_lines_release(name, of_owners):
     """On owners along an axis, or on all others: as lines that release and keep leave it."""
-    schedule = derive(STRATEGIES[name])
+    schedule = schedule_of(STRATEGIES[name])
     mesh = dict.fromkeys(schedule.axes, 3)
     run = LineRun(mesh, MICRO_STEPS, MICRO_STEPS, {})
     axis, number = schedule.axes[0], 0

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from proofs.checking.operation_lines import NotCovered
 from spec.checking.verdict import check
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.language.schedule import Monomial
 from spec.models.states import MIXED_ADAM, POLICIES
 from spec.plans.strategies import STRATEGIES
@@ -35,7 +35,7 @@ def test_named_strategies_compare_equal_in_amounts(name):
 
 @pytest.mark.parametrize("clips", CLIPS)
 def test_single_faults_on_two_axes_are_judged_by_amounts(clips):
-    assert agree_on_faults(clips(derive(STRATEGIES["hsdp"]))) > 20
+    assert agree_on_faults(clips(schedule_of(STRATEGIES["hsdp"]))) > 20
 
 
 @st.composite
@@ -44,7 +44,7 @@ def on_meshes(draw):
     policy = POLICIES[draw(st.sampled_from(["mixed-adam", "fp32-adam", "fp32-sgd"]))]
     source = draw(st.sampled_from(["derived", "derived", "made up", "cancelled"]))
     if source == "derived":
-        schedule = derive(draw(placements(axes=draw(st.sampled_from([1, 2, 2])))))
+        schedule = schedule_of(draw(placements(axes=draw(st.sampled_from([1, 2, 2])))))
         schedule = PIECES[draw(st.sampled_from(PLAIN_PIECES))](schedule)
         schedule = draw(st.sampled_from(CLIPS))(schedule)
         schedule = draw(damaged(schedule)) if draw(st.integers(0, 3)) else schedule

@@ -21,7 +21,7 @@ from proofs.trusted.kernel import Kernel
 from proofs.trusted.oracle import ask
 from proofs.trusted.terms import FALSE, TRUE, Distinct, IntVal, Or, Store
 from spec.checking.symbols import Symbol
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.models.states import MIXED_ADAM, POLICIES
 from spec.plans.strategies import STRATEGIES
 from tests.support import by_hand
@@ -67,7 +67,7 @@ def covered(draw):
     source = draw(st.sampled_from(["derived", "derived", "made up", "cancelled"]))
     if source == "derived":
         placement = draw(st.one_of(placements(), st.just(STRATEGIES["hsdp"])))
-        schedule = PIECES[draw(st.sampled_from(PLAIN_PIECES))](derive(placement))
+        schedule = PIECES[draw(st.sampled_from(PLAIN_PIECES))](schedule_of(placement))
         schedule = draw(st.sampled_from(CLIPS))(schedule)
         schedule = draw(damaged(schedule)) if draw(st.integers(0, 3)) else schedule
     else:
@@ -103,10 +103,10 @@ NOT_COVERED = [
     ("sums of norms that are no slices, or a second time", TWICE, MIXED_ADAM),
     (
         "counts of tokens beside tied parameters",
-        with_tied_parameters(PIECES["token mean"](derive(STRATEGIES["dp"]))),
+        with_tied_parameters(PIECES["token mean"](schedule_of(STRATEGIES["dp"]))),
         MIXED_ADAM,
     ),
-    ("statistics", PIECES["mean statistics"](derive(STRATEGIES["dp"])), MIXED_ADAM),
+    ("statistics", PIECES["mean statistics"](schedule_of(STRATEGIES["dp"])), MIXED_ADAM),
     ("shifts", written((*MICRO[:2], SHIFTED, *MICRO[2:]), (SUM, by_hand.UPDATE, RESET)), MIXED_ADAM),
     ("samples that several devices share", written(SHARED, (by_hand.UPDATE, RESET)), MIXED_ADAM),
 ]

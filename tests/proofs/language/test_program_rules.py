@@ -11,7 +11,7 @@ from proofs.language.program_runs import ProgramRuns
 from proofs.language.programs import AGAIN, AXES, PARTS, derived, listed, projection
 from proofs.trusted.kernel import Kernel, KernelError
 from proofs.trusted.terms import And, Or
-from spec.derivation.distribute import distribute
+from spec.derivation.programs import program_of
 from spec.devices.layouts import WHOLE, along
 from spec.plans.model_strategies import MODEL_AXES
 from tests.support.broken import broken_copy, copied, notices
@@ -97,14 +97,14 @@ def test_a_collective_that_means_something_else_has_no_theorem(move):
 
 # ----------------------------------------------------------------------- programs as lists
 def test_a_listed_program_that_forgets_a_move_has_no_theorem():
-    program = distribute(projection(), (MODEL_AXES["tp"],))
+    program = program_of(projection(), (MODEL_AXES["tp"],))
     for move in program.moves:
         with pytest.raises(KernelError):
             ListedPrograms(Kernel("twin")).of_listed({"damaged": program.without(move)})
 
 
 def test_a_listed_program_whose_values_are_said_to_lie_otherwise_has_no_theorem():
-    program = distribute(projection(), (MODEL_AXES["tp"],))
+    program = program_of(projection(), (MODEL_AXES["tp"],))
     made = program.lines[0].makes
     otherwise = [
         lie for lie in (WHOLE, *map(along, made.indices)) if {"tensor": lie} != program.lies[made]
@@ -117,7 +117,7 @@ def test_a_listed_program_whose_values_are_said_to_lie_otherwise_has_no_theorem(
 
 def test_a_ring_is_not_listed():
     with pytest.raises(KernelError, match="turns of a ring are not listed"):
-        ProgramListing(distribute(projection(), (MODEL_AXES["cp"],)))
+        ProgramListing(program_of(projection(), (MODEL_AXES["cp"],)))
 
 
 @pytest.mark.parametrize("name", listed())
@@ -146,7 +146,7 @@ def test_what_is_not_tried_of_holding_and_recomputation_is_the_same_programs():
         for axis in MODEL_AXES.values():
             for held in (False, True):
                 for again in AGAIN:
-                    p = distribute(part, (replace(axis, held=held),), again)
+                    p = program_of(part, (replace(axis, held=held),), again)
                     assert (p.forward, p.backward, p.kept) in lines, (part.name, axis, again)
 
 
@@ -155,7 +155,7 @@ MUTANTS = [
     # (what is wrong, file, the rule, the broken rule, claims that must notice)
     (
         "partial results merge by what is not their log-sum-exp",
-        "distribute.py",
+        "derivation/programs.py",
         "            return value\n        merged = ",
         "            return value\n        return value\n        merged = ",
         "derived_programs_do_what_one_device_does",
@@ -169,14 +169,14 @@ MUTANTS = [
     ),
     (
         "the derivative of a softmax knows its turn alone",
-        "distribute.py",
+        "derivation/programs.py",
         "there = (cotangent, self.restored(known), *product)",
         "there = (cotangent, self.restored(known))",
         "derived_programs_do_what_one_device_does",
     ),
     (
         "the product of another with the cotangent will do",
-        "distribute.py",
+        "derivation/programs.py",
         "Operation(Does.CONTRACT, (cotangent, output), makes)",
         "Operation(Does.CONTRACT, (cotangent, cotangent), makes)",
         "derived_programs_do_what_one_device_does",
@@ -246,35 +246,35 @@ MUTANTS = [
     ),
     (
         "of the terms of a cotangent that lie alike only the first counts",
-        "distribute.py",
+        "derivation/programs.py",
         'self.total(value, terms, f"{i}" if i else "")',
         "terms[0]",
         "derived_programs_do_what_one_device_does",
     ),
     (
         "partial results are used as they are",
-        "distribute.py",
+        "derivation/programs.py",
         "self.now[makes] = self.bring(makes, whole)",
         "self.now[makes] = makes",
         "derived_programs_do_what_one_device_does",
     ),
     (
         "a sum of cotangents forgets its second term",
-        "distribute.py",
+        "derivation/programs.py",
         "for number, term in enumerate(terms[1:], 1):",
         "for number, term in enumerate(terms[2:], 1):",
         "derived_programs_do_what_one_device_does",
     ),
     (
         "renaming back is renaming on",
-        "distribute.py",
+        "derivation/programs.py",
         "back = tuple((new, old) for old, new in line.renamed)",
         "back = line.renamed",
         "derived_programs_do_what_one_device_does",
     ),
     (
         "a derivative is known from the result",
-        "distribute.py",
+        "derivation/programs.py",
         'known = line.makes if line.function == "softmax" else value',
         "known = line.makes",
         "derived_programs_do_what_one_device_does",
@@ -288,21 +288,21 @@ MUTANTS = [
     ),
     (
         "operands of what is made again are not",
-        "distribute.py",
+        "derivation/programs.py",
         "            for read in reads:\n                self.restored(read)\n",
         "",
         "derived_programs_do_what_one_device_does recomputed_values_are_the_values",
     ),
     (
         "recomputation forgets its first line",
-        "distribute.py",
+        "derivation/programs.py",
         "self.backward += forward",
         "self.backward += forward[1:]",
         "recomputed_values_are_the_values",
     ),
     (
         "recomputation by another line",
-        "distribute.py",
+        "derivation/programs.py",
         "self.backward += forward",
         'self.backward += [replace(x, function="f") if x.makes.name == "active" else x '
         "for x in forward]",

@@ -13,8 +13,8 @@ from proofs.plans.listing import listing
 from proofs.plans.products import LLAMA
 from proofs.trusted.kernel import Kernel, KernelError
 from spec.checking.verdict import check
-from spec.derivation.derive import derive
-from spec.derivation.steps import derive_step
+from spec.derivation.schedules import schedule_of
+from spec.derivation.steps import derive
 from spec.meaning.reference import Reference, Unknown, primes
 from spec.meaning.semantics import execute, initial
 from spec.models.parts import parts
@@ -26,8 +26,8 @@ from tests.support.examples import slow_but
 from tests.support.mesh_values import LinesOfARun
 from tests.support.schedules import with_clipping, with_tied_parameters
 
-SCHEDULES = {name: derive(placement) for name, placement in STRATEGIES.items()} | {
-    f"{name} x {other}": derive(Product((factor(name, "one"), factor(other, "other"))).states)
+SCHEDULES = {name: schedule_of(placement) for name, placement in STRATEGIES.items()} | {
+    f"{name} x {other}": schedule_of(Product((factor(name, "one"), factor(other, "other"))).states)
     for name, other in product(("dp", "zero1", "zero2", "zero3"), repeat=2)
 }
 CLIPPED = {f"{name}, clipped": with_clipping(SCHEDULES[name]) for name in ("dp", "zero2", "hsdp")}
@@ -197,7 +197,7 @@ def test_schedules_that_clip_or_use_parameters_twice_have_a_proof(name):
 
 @pytest.mark.parametrize("names", [("zero1", "tp+sp"), ("zero3", "tp", "pp")])
 def test_weights_that_are_clipped_by_the_norm_of_all_have_a_proof(names):
-    step = derive_step(Product(tuple(map(factor, names))), parts(LLAMA), clip=True)
+    step = derive(Product(tuple(map(factor, names))), parts(LLAMA), clip=True)
     schedules = {group.schedule: f"group_{i}" for i, group in enumerate(step.groups)}
     assert any(len(op.axes) > len(s.axes) for s in schedules for op in s.finish)
     runs = ListedRuns(Kernel("all"), {name: listing(s) for s, name in schedules.items()})

@@ -5,7 +5,7 @@ from proofs.trusted.oracle import ask
 from proofs.trusted.parts import substitute
 from proofs.trusted.terms import TRUE, Const
 from spec.checking.verdict import check
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.devices.collectives import COLLECTIVES
 from spec.models.states import State
 from spec.plans.modes import Mode
@@ -23,7 +23,7 @@ def test_realisable_is_the_verdict_for_each_of_the_625_placements():
     for modes, placement in encoding.placements().items():
         pairs = [(t, encoding.MODES[m]) for t, m in zip(STATES, modes, strict=True)]
         value = substitute(constraint, *pairs)
-        assert (value is TRUE) == check(derive(placement), {BATCH: 5}).accepted
+        assert (value is TRUE) == check(schedule_of(placement), {BATCH: 5}).accepted
 
 
 def test_one_query_finds_a_realisable_placement_and_none_with_sharded_parameters():

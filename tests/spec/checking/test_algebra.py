@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from spec.checking.algebra import split, taker
 from spec.checking.forms import Forms
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.devices.operators import add, scale
 from spec.models.states import MIXED_ADAM
 from spec.numbers.any_size import Comparison, any_size
@@ -18,7 +18,7 @@ SMALL = st.integers(-4, 4).filter(bool)
 
 
 def forms(size=3):
-    return Forms(derive(STRATEGIES["zero1"]), {AXIS: size}, 1, MIXED_ADAM, None, {AXIS: 0}, True)
+    return Forms(schedule_of(STRATEGIES["zero1"]), {AXIS: size}, 1, MIXED_ADAM, None, {AXIS: 0}, True)
 
 
 @given(SMALL, SMALL, st.booleans())
@@ -60,7 +60,7 @@ def test_who_takes_a_slice_is_the_same_device_however_many_there_are(shift, size
 @given(st.integers(4, 40))
 def test_norms_of_forms_that_are_the_same_for_some_size_are_told_apart_but_for_that_size(number):
     size, comparison = any_size("n"), Comparison()
-    schedule = derive(STRATEGIES["dp"])
+    schedule = schedule_of(STRATEGIES["dp"])
     on = Forms(schedule, {AXIS: size}, 1, MIXED_ADAM, comparison, {AXIS: 0}, True)
     gradient, tied = (on.sum(on.symbol(kind, 0), AXIS) for kind in ("gradient", "tied"))
     one, other = (on.square_norm(add(gradient, scale(tied, times))) for times in (size, number))

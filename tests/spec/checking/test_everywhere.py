@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from spec.checking.everywhere import complete, everywhere
 from spec.checking.verdict import check
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.language.schedule import MICRO_STEPS, Buffer, Kind, Monomial, Op, Phase, Span
 from spec.meaning.reference import first_divergence
 from spec.models.states import POLICIES
@@ -20,7 +20,7 @@ from spec.plans.strategies import STRATEGIES
 from tests.support.polynomials import with_error, with_roots
 from tests.support.schedules import schedules
 
-DP, ZERO2, ZERO3, HSDP = (derive(STRATEGIES[name]) for name in ("dp", "zero2", "zero3", "hsdp"))
+DP, ZERO2, ZERO3, HSDP = (schedule_of(STRATEGIES[name]) for name in ("dp", "zero2", "zero3", "hsdp"))
 VERY_MANY = 1_000_003
 
 
@@ -113,7 +113,7 @@ def test_what_is_accepted_for_every_size_does_not_diverge(drawn, data):
 @pytest.mark.parametrize("policy", ["mixed-adam", "fp32-adam", "fp32-sgd"])
 @pytest.mark.parametrize("name", [name for name in STRATEGIES if name != "fused-update"])
 def test_sizes_that_are_given_stay_as_they_are(name, policy):
-    schedule = derive(STRATEGIES[name])
+    schedule = schedule_of(STRATEGIES[name])
     given_ = dict.fromkeys(schedule.axes, 2)
     found = everywhere(schedule, given_, POLICIES[policy])
     assert all(one.sizes.items() >= given_.items() for one in found.found)

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 from spec.checking.forms import Forms, OtherElements
 from spec.checking.verdict import _check
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.language.schedule import Buffer, Kind, Op, Phase, Span
 from spec.models.states import MIXED_ADAM
 from spec.plans.strategies import STRATEGIES
 
-DP, MESH = derive(STRATEGIES["dp"]), {"batch": 3}
+DP, MESH = schedule_of(STRATEGIES["dp"]), {"batch": 3}
 
 
 def test_of_elements_of_all_owners_there_is_nothing_new_at_the_second_look():

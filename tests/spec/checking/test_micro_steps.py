@@ -11,14 +11,14 @@ from proofs.registry import ROOT
 from psem_model.reading.schedules import loads, read
 from spec.checking.everywhere import everywhere
 from spec.checking.verdict import check
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.language.schedule import MICRO_STEPS, Buffer, Kind, Monomial, Op, Phase, Span
 from spec.meaning.reference import first_divergence
 from spec.numbers.any_size import Comparison, Undecided, any_size
 from spec.plans.placement import BATCH
 from spec.plans.strategies import STRATEGIES
 
-DP = derive(STRATEGIES["dp"])
+DP = schedule_of(STRATEGIES["dp"])
 MESH, ANY = {BATCH: any_size(BATCH)}, any_size(MICRO_STEPS)
 G, FRESH, P = Buffer.GRADIENTS, Buffer.FRESH, Phase.BACKWARD
 
@@ -109,7 +109,7 @@ def test_errors_in_the_body_that_are_polynomials_in_micro_steps_are_found(root, 
 
 
 def test_an_update_in_every_micro_step_is_right_for_one():
-    found = everywhere(derive(STRATEGIES["fused-update"]), {})
+    found = everywhere(schedule_of(STRATEGIES["fused-update"]), {})
     assert [dict(one.sizes) for one in found.right_for] == [{MICRO_STEPS: 1}]
 
 

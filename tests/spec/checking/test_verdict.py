@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 from psem_model.check.words import has, needs, reason
 from spec.checking.verdict import check
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.language.schedule import Buffer, Kind, Monomial, Op, Phase, Rest, Span
 from spec.meaning.reference import first_divergence
 from spec.models.states import POLICIES, State
@@ -38,7 +38,7 @@ def agree(schedule, sizes, micro_steps, policy=POLICIES["mixed-adam"]):
 
 @pytest.mark.parametrize("devices", [1, 2, 3])
 def test_every_placement_of_an_axis_is_accepted_exactly_when_it_matches(devices):
-    accepted = [q for q in PLACEMENTS if agree(derive(on_batch(*q)), {"batch": devices}, 1)]
+    accepted = [q for q in PLACEMENTS if agree(schedule_of(on_batch(*q)), {"batch": devices}, 1)]
     # on several devices: parameters R, S*, M or O; activations S, M or O; optimizer R, S, S* or O
     # with gradients R, S*, M or O, or gradients S with optimizer S; and, where parameters keep no
     # whole copy (S*, M), a whole update from a gradient slice, of which only the slice is kept
@@ -48,7 +48,9 @@ def test_every_placement_of_an_axis_is_accepted_exactly_when_it_matches(devices)
 def test_an_optimizer_without_state_may_be_materialized():
     stateless = POLICIES["fp32-sgd"]
     accepted = [
-        q for q in PLACEMENTS if q[1] == "M" and agree(derive(on_batch(*q)), {"batch": 3}, 1, stateless)
+        q
+        for q in PLACEMENTS
+        if q[1] == "M" and agree(schedule_of(on_batch(*q)), {"batch": 3}, 1, stateless)
     ]
     assert ("R", "M", "R", "S") in accepted
     assert all(q[0] != "M" for q in accepted)  # nothing would be left to start from
@@ -57,7 +59,7 @@ def test_an_optimizer_without_state_may_be_materialized():
 @pytest.mark.parametrize("name", STRATEGIES)
 @pytest.mark.parametrize("micro_steps", [1, 3])
 def test_named_strategies_match_but_for_accumulating_fused_updates(name, micro_steps):
-    schedule = derive(STRATEGIES[name])
+    schedule = schedule_of(STRATEGIES[name])
     for sizes in product([1, 2, 3], repeat=len(schedule.axes)):
         accepted = agree(schedule, dict(zip(schedule.axes, sizes, strict=True)), micro_steps)
         assert accepted == (name != "fused-update" or micro_steps == 1)
@@ -73,19 +75,21 @@ def test_any_schedule_is_rejected_exactly_when_it_diverges(case):
 @pytest.mark.parametrize("devices", [1, 3])
 def test_without_a_master_copy_parameters_cannot_be_materialized_from_it(devices):
     no_copy = POLICIES["fp32-adam"]
-    accepted = [q for q in PLACEMENTS if agree(derive(on_batch(*q)), {"batch": devices}, 1, no_copy)]
+    accepted = [
+        q for q in PLACEMENTS if agree(schedule_of(on_batch(*q)), {"batch": devices}, 1, no_copy)
+    ]
     assert ("R", "S", "S", "S") in accepted
     assert all(q[0] != "M" for q in accepted)
 
 
 def test_a_host_update_of_device_parameters_needs_a_master_copy():
-    offload = derive(STRATEGIES["zero-offload"])
+    offload = schedule_of(STRATEGIES["zero-offload"])
     assert agree(offload, {"batch": 3}, 2, POLICIES["mixed-adam"])
     assert not agree(offload, {"batch": 3}, 2, POLICIES["fp32-adam"])
 
 
 def test_a_rejection_says_what_there_is_and_what_is_needed():
-    verdict = check(derive(on_batch("S", "S", "S", "S")), {"batch": 8})
+    verdict = check(schedule_of(on_batch("S", "S", "S", "S")), {"batch": 8})
     assert verdict.rule == "fresh"
     assert "each device has its own slice only" in has(verdict)
     assert needs(verdict) == "the current weights"
@@ -94,12 +98,12 @@ def test_a_rejection_says_what_there_is_and_what_is_needed():
 @pytest.mark.parametrize("mesh", [{}, {"batch": 0}, {"batch": 2.0}, {"other": 2}])
 def test_a_mesh_that_is_none_is_refused(mesh):
     with pytest.raises(ValueError, match="batch: given"):
-        check(derive(STRATEGIES["dp"]), mesh)
+        check(schedule_of(STRATEGIES["dp"]), mesh)
 
 
 def test_each_backward_overwrites_the_tied_gradients():
     tied, phase = Buffer.TIED, Phase.REDUCE
-    dp = replace(derive(STRATEGIES["dp"]), training=Training(tied=True))
+    dp = replace(schedule_of(STRATEGIES["dp"]), training=Training(tied=True))
     at_last = Op(Kind.ACCUMULATE, phase, tied, Buffer.GRADIENTS), Op(Kind.RELEASE, phase, tied)
     once = replace(dp, finish=(*at_last, *dp.finish))
     each_time = replace(dp, micro_step=(*dp.micro_step, *at_last))
@@ -109,12 +113,12 @@ def test_each_backward_overwrites_the_tied_gradients():
 
 def test_useless_but_harmless_work_is_accepted():
     # a whole update from a gradient slice is wrong on the other devices, which then drop it
-    assert agree(derive(on_batch("S*", "S*", "S", "S")), {"batch": 3}, 1)
+    assert agree(schedule_of(on_batch("S*", "S*", "S", "S")), {"batch": 3}, 1)
 
 
 def test_a_copy_that_rests_on_the_other_side_of_the_host_link_is_none():
     # all is read from the optimizer's copy, so nothing else than where the parameters are is wrong
-    derived = derive(on_batch("M", "R", "R", "S"))
+    derived = schedule_of(on_batch("M", "R", "R", "S"))
     kept = derived.with_rest(State.PARAMETERS, Rest())
     assert agree(kept, {"batch": 2}, 1)
     away = Op(Kind.OFFLOAD, Phase.PUBLISH, Buffer.PARAMETERS)
@@ -140,7 +144,7 @@ def test_what_is_stale_from_the_third_step_on_is_found():
         op(Kind.KEEP, gradients, tied),
         Op(Kind.RESET, Phase.UPDATE, gradients),
     )
-    schedule = replace(derive(STRATEGIES["dp"]), finish=late)
+    schedule = replace(schedule_of(STRATEGIES["dp"]), finish=late)
     assert not agree(schedule, {"batch": 2}, 1)
     verdict = check(schedule, {"batch": 2})
     assert (verdict.rule, verdict.step) == ("whole", 2)
@@ -148,12 +152,12 @@ def test_what_is_stale_from_the_third_step_on_is_found():
 
 @pytest.mark.parametrize("optimizer", ["O", "R+O", "R"])
 def test_slices_of_gradients_on_the_host_are_fetched_to_be_gathered(optimizer):
-    assert agree(derive(on_batch("R", optimizer, "S*+O", "S")), {"batch": 3}, 1)
+    assert agree(schedule_of(on_batch("R", optimizer, "S*+O", "S")), {"batch": 3}, 1)
 
 
 def beside(*finish, view=Buffer.VIEW, **training):
     """Data parallelism, and a gradient of parameters that were summed: nothing should be made of it."""
-    dp, phase = derive(STRATEGIES["dp"]), Phase.BACKWARD
+    dp, phase = schedule_of(STRATEGIES["dp"]), Phase.BACKWARD
     wrong = (
         Op(Kind.ALL_REDUCE, phase, Buffer.PARAMETERS, view, ("batch",), span=Span.UNIT),
         Op(Kind.FORWARD, phase, view, Buffer.ACTIVATIONS),
@@ -188,7 +192,7 @@ def test_what_first_went_wrong_is_told_also_of_a_norm():
 
 def test_a_rejection_begins_with_the_operation_or_with_the_end_of_the_step():
     for modes in PLACEMENTS:
-        verdict = check(derive(on_batch(*modes)), {"batch": 2})
+        verdict = check(schedule_of(on_batch(*modes)), {"batch": 2})
         if not verdict.accepted and verdict.op:
             where = f"{verdict.op.kind.value} {verdict.op.source.value}"
             assert reason(verdict).startswith(f"{where}: ")

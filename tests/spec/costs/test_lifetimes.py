@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from proofs.language.programs import GPT, LLAMA
 from spec.costs.lifetimes import arriving, live
 from spec.costs.model_costs import elements, fullest_moment
-from spec.derivation.distribute import EVERYTHING, NOTHING, PAIRS, distribute
+from spec.derivation.programs import EVERYTHING, NOTHING, PAIRS, program_of
 from spec.devices.layouts import WHOLE
 from spec.models.parts import layer, parts
 from spec.models.transformer import DROPPED
@@ -26,13 +26,13 @@ AGAIN = st.sampled_from([NOTHING, PAIRS, EVERYTHING])
 def programs(draw):
     """Parts on axes without a ring."""
     axes = draw(st.sampled_from([(), (MODEL_AXES["tp+sp"],), (MODEL_AXES["cp-all-to-all"],)]))
-    return distribute(draw(st.sampled_from(parts(draw(MODELS)))), axes, draw(AGAIN))
+    return program_of(draw(st.sampled_from(parts(draw(MODELS)))), axes, draw(AGAIN))
 
 
 @st.composite
 def rings(draw):
     axes = draw(st.sampled_from([(RING,), (RING, OTHER)]))
-    return distribute(layer(draw(MODELS)), axes, draw(AGAIN))
+    return program_of(layer(draw(MODELS)), axes, draw(AGAIN))
 
 
 def halves(program):

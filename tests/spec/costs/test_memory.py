@@ -24,7 +24,7 @@ from spec.costs.memory import (
     transient,
 )
 from spec.costs.owners import Owners
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.language.schedule import (
     HOST_TRANSFERS,
     PASSING,
@@ -104,7 +104,7 @@ def test_only_updated_weights_come_from_their_owners():
     sizes = Sizes(12, {BATCH: 4}, POLICY, cut=(BATCH,), owners=owners)
     by_owners = {}
     for omega in ("S", "S*"):
-        found = transfers(derive(on_batch("R", omega, "R", "S")), sizes)
+        found = transfers(schedule_of(on_batch("R", omega, "R", "S")), sizes)
         by_owners[omega] = {m.op.state for m in found if m.collective == "broadcast"}
     assert by_owners == {"S": {State.PARAMETERS}, "S*": set()}
 
@@ -118,7 +118,7 @@ def test_what_no_owner_cuts_is_there_unit_by_unit():
 
 @given(st.integers(1, 4))
 def test_a_gathered_buffer_has_room_for_the_slices_of_all(devices):
-    zero3 = derive(STRATEGIES["zero3"])
+    zero3 = schedule_of(STRATEGIES["zero3"])
     sizes = Sizes(12, {BATCH: devices}, POLICY, cut=(BATCH,))
     for op in zero3.ops:
         if op.kind is Kind.ALL_GATHER:
@@ -131,7 +131,7 @@ def test_a_gathered_buffer_has_room_for_the_slices_of_all(devices):
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=6), st.integers(0, 3), st.integers(1, 4))
 def test_backward_has_its_unit_with_its_gradient_and_those_before_that_are_gathered(of, ahead, devices):
     """Each of its own size: 12 elements, times so many."""
-    lengths, zero3 = [12 * n for n in of], derive(STRATEGIES["zero3"])
+    lengths, zero3 = [12 * n for n in of], schedule_of(STRATEGIES["zero3"])
     units = tuple(Unit((Vector(length),)) for length in lengths)
     sizes = Sizes(sum(lengths), {BATCH: devices}, POLICY, cut=(BATCH,), units=units, ahead=ahead)
     fresh = POLICY.fresh + POLICY.bytes_summed
@@ -145,7 +145,7 @@ def test_backward_has_its_unit_with_its_gradient_and_those_before_that_are_gathe
 def test_forward_has_its_unit_and_those_after_that_are_gathered(of, ahead):
     units = tuple(Unit((Vector(12 * n),)) for n in of)
     sizes = Sizes(12 * sum(of), {BATCH: 2}, POLICY, cut=(BATCH,), units=units, ahead=ahead)
-    gather = next(op for op in derive(STRATEGIES["zero3"]).ops if op.kind is Kind.ALL_GATHER)
+    gather = next(op for op in schedule_of(STRATEGIES["zero3"]).ops if op.kind is Kind.ALL_GATHER)
     there = {room(gather, each) + room_ahead(gather, each) for each in sizes.by_turn}
     of_turns = {12 * sum(of[i : i + 1 + ahead]) for i in range(len(of))}
     filling = {12 * sum(of[:few]) for few in range(1, ahead + 1)}
@@ -163,7 +163,7 @@ def test_units_that_are_alike_have_the_same_turns_as_if_each_was_listed():
 
 @given(placements() | placements(2))
 def test_what_takes_room_is_used_or_is_held_whole_until_others_had_theirs(placement):
-    schedule = derive(placement)
+    schedule = schedule_of(placement)
     sizes = dict.fromkeys(schedule.axes, 2)
     world = Reference(schedule, sizes, 1, 4, primes, True, True)
     store = initial(schedule, world, world.constant(lambda j: j), world.constant(lambda j: j))
@@ -184,7 +184,7 @@ def test_what_takes_room_is_used_or_is_held_whole_until_others_had_theirs(placem
 
 @given(placements() | st.sampled_from([*STRATEGIES.values()]), st.booleans())
 def test_releases_decide_no_room(placement, tied):
-    schedule = with_tied_parameters(derive(placement)) if tied else derive(placement)
+    schedule = with_tied_parameters(schedule_of(placement)) if tied else schedule_of(placement)
     sizes = Sizes(60, dict.fromkeys(schedule.axes, 2), POLICY, 20, cut=schedule.cut)
     assert peak(without_releases(schedule), sizes) == peak(schedule, sizes)
 
@@ -192,7 +192,7 @@ def test_releases_decide_no_room(placement, tied):
 @given(placements() | placements(2))
 def test_tied_gradients_take_room_until_they_are_added_whatever_is_done_between(placement):
     """Backward makes them beside the others, which may be scaled before these are added."""
-    schedule = with_loss_scale(with_tied_parameters(derive(placement)), Fraction(2))
+    schedule = with_loss_scale(with_tied_parameters(schedule_of(placement)), Fraction(2))
     there = False
     for op, moment in zip(schedule.micro_step, live_results(schedule), strict=False):
         there = there or op.kind is Kind.BACKWARD
@@ -203,7 +203,7 @@ def test_tied_gradients_take_room_until_they_are_added_whatever_is_done_between(
 
 @given(placements() | placements(2))
 def test_what_is_held_whole_goes_when_no_unit_waits_for_its_turn(placement):
-    found = live_results(derive(placement))
+    found = live_results(schedule_of(placement))
     for before, after in pairwise(found):
         gone = [result for result in before if result not in after]
         in_turns = [result for result in before if result in after and result.span is Span.UNIT]

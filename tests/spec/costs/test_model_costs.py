@@ -12,7 +12,7 @@ from proofs.costs.model_symbols import MODELS, Symbols
 from proofs.language.programs import GPT, LLAMA
 from proofs.trusted.kernel import Kernel, KernelError
 from spec.costs.model_costs import elements, elements_moved, kept_bytes, weight_elements
-from spec.derivation.distribute import EVERYTHING, NOTHING, PAIRS, distribute
+from spec.derivation.programs import EVERYTHING, NOTHING, PAIRS, program_of
 from spec.devices.layouts import along
 from spec.language.moves import RANKS, Move
 from spec.models.parts import layer
@@ -40,8 +40,8 @@ def sent(program, lines, indices, n):
     return sum(elements_moved(move, program, indices, mesh) for move in moves)
 
 
-def program_of(model, strategy, again=NOTHING):
-    return distribute(layer(model), (MODEL_AXES[strategy],), again)
+def layer_on(model, strategy, again=NOTHING):
+    return program_of(layer(model), (MODEL_AXES[strategy],), again)
 
 
 @given(sizes())
@@ -49,14 +49,14 @@ def test_ulysses_sends_an_nth_of_what_sequence_parallelism_gathers_and_scatters(
     model, b, s, n = drawn
     model = replace(model, kv_heads=model.heads, hidden=model.heads * model.head_dim)
     indices = model.sizes(b, s)
-    swap, tp_sp = program_of(model, "cp-all-to-all"), program_of(model, "tp+sp")
+    swap, tp_sp = layer_on(model, "cp-all-to-all"), layer_on(model, "tp+sp")
     assert n * sent(swap, swap.forward, indices, n) == sent(tp_sp, tp_sp.forward, indices, n)
 
 
 @given(sizes(), st.sampled_from(["tp", "tp+sp"]))
 def test_whole_numbers_that_divide_give_the_closed_form(drawn, strategy):
     model, b, s, n = drawn
-    program = program_of(model, strategy)
+    program = layer_on(model, strategy)
     assume(not int(b * s * model.hidden) % int(n))
     whole = {index: int(size) for index, size in model.sizes(b, s).items()}
     found = sent(program, program.forward, whole, int(n))
@@ -68,7 +68,7 @@ def test_experts_have_a_slot_for_each_token_they_are_chosen_for(drawn):
     model, b, s, n = drawn
     indices = model.sizes(b, s)
     assert indices["e"] * indices["c"] == b * s * 2
-    program = program_of(model, "ep")
+    program = layer_on(model, "ep")
     each = b * s * 2 * model.hidden / n * (n - 1) / n
     assert sent(program, program.forward, indices, n) == 2 * each
 
@@ -88,7 +88,7 @@ def test_every_position_is_in_one_devices_own_slice(features, words, order, devi
 def test_one_device_sends_nothing(drawn):
     model, b, s, _ = drawn
     for strategy in MODEL_AXES:
-        program = program_of(model, strategy)
+        program = layer_on(model, strategy)
         assert sent(program, program.lines, model.sizes(b, s), Fraction(1)) == 0
 
 
@@ -97,7 +97,7 @@ def test_recomputing_more_keeps_less(drawn, strategy):
     model, b, s, n = drawn
     indices, mesh = model.sizes(b, s), {MODEL_AXES[strategy].name: n}
     kept = [
-        kept_bytes(program_of(model, strategy, again), indices, mesh)
+        kept_bytes(layer_on(model, strategy, again), indices, mesh)
         for again in (NOTHING, PAIRS, EVERYTHING)
     ]
     # with a ring, pairs are made again turn by turn anyway
@@ -108,7 +108,7 @@ def test_recomputing_more_keeps_less(drawn, strategy):
 @given(sizes())
 def test_tensor_parallelism_cuts_all_weights_but_those_of_the_features_alone(drawn):
     model, b, s, n = drawn
-    program = program_of(model, "tp")
+    program = layer_on(model, "tp")
     indices = model.sizes(b, s)
     on_one, on_many = (weight_elements(program, indices, {"tensor": at}) for at in (Fraction(1), n))
     for weight, size in on_one.items():
@@ -119,7 +119,7 @@ def test_tensor_parallelism_cuts_all_weights_but_those_of_the_features_alone(dra
 def sent_along(axes, b, s, h, k, sizes):
     """What one layer with experts sends along each axis, forward, backward and again."""
     model = Transformer(1, h, 4, 4, 4, 8, 0, experts=4, chosen=k)
-    program = distribute(layer(model), tuple(MODEL_AXES[name] for name in axes))
+    program = program_of(layer(model), tuple(MODEL_AXES[name] for name in axes))
     indices = model.sizes(b, s)
     found = dict.fromkeys(sizes, 0)
     for line in program.forward + program.backward:
@@ -155,9 +155,9 @@ LATE = [order for order in permutations(RANKS) if order.index("all_gather") < or
 @pytest.fixture
 def derived_anew():
     """Programs are derived once, whatever the order of moves: none of another order is kept."""
-    distribute.cache_clear()
+    program_of.cache_clear()
     yield
-    distribute.cache_clear()
+    program_of.cache_clear()
 
 
 @pytest.mark.parametrize("order", LATE[::7])
@@ -241,14 +241,14 @@ MUTANTS = [
     ),
     (
         "masks are not kept",
-        "distribute.py",
+        "derivation/programs.py",
         "elif value.role is not Role.CONSTANT or (",
         "elif value.role is not Role.CONSTANT and (",
         KEPT,
     ),
     (
         "norms are kept",
-        "distribute.py",
+        "derivation/programs.py",
         "named = not self.names.isdisjoint((line.function, line.makes.name))",
         "named = False",
         KEPT,
@@ -269,7 +269,7 @@ MUTANTS = [
     ),
     (
         "what is gathered is always held",
-        "distribute.py",
+        "derivation/programs.py",
         'line.collective == "all_gather" and not self.holds(line)',
         "False",
         f"{TENSOR} {CONTEXT} {KEPT}",
@@ -389,7 +389,7 @@ BY_HAND = [
     ("model", "strategy", "by_hand"), BY_HAND, ids=[f"{m.function}-{s}-{len(k)}" for m, s, k in BY_HAND]
 )
 def test_a_layer_keeps_these_tensors_and_no_others(model, strategy, by_hand):
-    program, axis = program_of(model, strategy), MODEL_AXES[strategy].name
+    program, axis = layer_on(model, strategy), MODEL_AXES[strategy].name
     found = {v.plain_name: (v.width, program.lies[v][axis].index) for v in program.kept}
     assert found == by_hand
     assert len(found) == len(program.kept)

@@ -13,9 +13,9 @@ from psem_model.reading.products import parse
 from psem_model.reading.shapes import small
 from psem_model.simulator.slices import Grid
 from spec.checking.steps import check_orders, cut_twice
-from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING
 from spec.derivation.nesting import axis_orders, needed
-from spec.derivation.steps import derive_step
+from spec.derivation.programs import EVERYTHING, FROM_SLICES, NOTHING
+from spec.derivation.steps import derive
 from spec.devices.layouts import LayoutError
 from spec.models.parts import parts
 
@@ -59,7 +59,7 @@ def test_a_part_of_a_chunk_is_the_chunk_of_an_axis_inside(order, count):
 
 
 def stepped(strategy, again=NOTHING, block="gpt"):
-    return derive_step(parse(strategy).product, parts(small(block, "ep" in strategy)), again)
+    return derive(parse(strategy).product, parts(small(block, "ep" in strategy)), again)
 
 
 def products():

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from spec.checking.norms import check_norm
 from spec.checking.verdict import check
-from spec.derivation.derive import derive
 from spec.derivation.norms import clipped
+from spec.derivation.schedules import schedule_of
 from spec.devices.layouts import PARTIAL, WHOLE, LayoutError, along
 from spec.devices.mesh import ALL_WEIGHTS
 from spec.language.schedule import Buffer, Kind
@@ -21,7 +21,7 @@ from spec.models.training import PLAIN
 from spec.models.values import Role, Value
 from spec.plans.strategies import STRATEGIES
 
-KEPT = [name for name, placed in STRATEGIES.items() if derive(placed).finish]
+KEPT = [name for name, placed in STRATEGIES.items() if schedule_of(placed).finish]
 WEIGHT = Value("w", ("h", "f"), Role.WEIGHT)
 
 
@@ -43,14 +43,14 @@ def test_a_gradient_in_terms_has_no_norm_yet():
 
 @pytest.mark.parametrize("name", KEPT)
 def test_a_derived_schedule_clips_by_the_norm_that_a_single_device_takes(name):
-    schedule = clipped(derive(STRATEGIES[name]))
+    schedule = clipped(schedule_of(STRATEGIES[name]))
     for mesh in (dict.fromkeys(schedule.axes, size) for size in (1, 2, 3)):
         assert check(schedule, mesh, 2).accepted
 
 
 @pytest.mark.parametrize("name", KEPT)
 def test_a_schedule_that_does_not_clip_is_not_one_that_does(name):
-    derived = derive(STRATEGIES[name])
+    derived = schedule_of(STRATEGIES[name])
     schedule = clipped(derived)
     assert schedule.training != PLAIN
     kinds = (Kind.SQUARE_NORM, Kind.CLIP)
@@ -60,12 +60,12 @@ def test_a_schedule_that_does_not_clip_is_not_one_that_does(name):
 
 def test_where_no_gradient_of_the_whole_step_is_kept_none_can_be_clipped():
     with pytest.raises(ValueError, match="each micro-step applies its own gradient"):
-        clipped(derive(STRATEGIES["fused-update"]))
+        clipped(schedule_of(STRATEGIES["fused-update"]))
 
 
 @given(st.lists(st.sampled_from(["batch", "tensor", "expert", ALL_WEIGHTS]), unique=True))
 def test_only_a_sum_over_all_that_cuts_a_weight_and_over_weights_last_is_right(axes):
-    schedule = clipped(derive(STRATEGIES["zero1"]), of_all=(ALL_WEIGHTS,))
+    schedule = clipped(schedule_of(STRATEGIES["zero1"]), of_all=(ALL_WEIGHTS,))
     (line,) = (op for op in schedule.finish if op.source is Buffer.NORM)
     norms = {"w": {"tensor": PARTIAL, "expert": WHOLE, ALL_WEIGHTS: PARTIAL}}
     index = schedule.finish.index(line)

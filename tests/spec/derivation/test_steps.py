@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from proofs.language.programs import GPT
-from spec.derivation.derive import derive
-from spec.derivation.distribute import EVERYTHING, NOTHING, PAIRS
-from spec.derivation.steps import derive_step, step_of
+from spec.derivation.programs import EVERYTHING, NOTHING, PAIRS
+from spec.derivation.schedules import schedule_of
+from spec.derivation.steps import derive, step_of
 from spec.models.opaque import Opaque
 from spec.models.parts import parts
 from spec.models.training import PLAIN
@@ -19,7 +19,7 @@ PRODUCT = Product((factor("zero1"), factor("tp")))
 
 
 def test_a_step_clips_if_any_weights_gradients_are_clipped():
-    step = derive_step(PRODUCT, parts(GPT), clip=True)
+    step = derive(PRODUCT, parts(GPT), clip=True)
     assert step.clips and len(step.groups) > 1
     plain = [replace(g, schedule=replace(g.schedule, training=PLAIN)) for g in step.groups]
     assert not replace(step, groups=tuple(plain)).clips
@@ -29,14 +29,14 @@ def test_a_step_clips_if_any_weights_gradients_are_clipped():
 
 @pytest.mark.parametrize("again", [PAIRS, EVERYTHING])
 def test_layers_are_made_again_and_what_is_around_them_is_not(again):
-    kept, less = (derive_step(PRODUCT, parts(GPT), how).programs for how in (NOTHING, again))
+    kept, less = (derive(PRODUCT, parts(GPT), how).programs for how in (NOTHING, again))
     for before, after in zip(kept, less, strict=True):
         assert (before == after) is not is_layer(before.part.name)
         assert len(after.kept) <= len(before.kept)
 
 
 def test_a_schedule_of_an_opaque_model_is_that_of_all_its_weights():
-    schedule = derive(STRATEGIES["hsdp"])
+    schedule = schedule_of(STRATEGIES["hsdp"])
     step = step_of(schedule, parts(Opaque(8)))
     (group,) = step.groups
     assert group.schedule == schedule and {*step.summed_over()} == {*group.weights}

@@ -12,7 +12,7 @@ from proofs.language.program_rules import accepted_rules, rules_in
 from proofs.language.programs import AXES, GPT, LLAMA, MODELS, checked
 from proofs.trusted.kernel import KernelError
 from spec.checking.programs import Type, _made, check_program
-from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS, distribute
+from spec.derivation.programs import EVERYTHING, FROM_SLICES, NOTHING, PAIRS, program_of
 from spec.devices.layouts import PARTIAL, WHOLE, LayoutError, along
 from spec.language.moves import RANKS, Move, move_of
 from spec.meaning.terms import Terms
@@ -51,7 +51,7 @@ def models(draw):
 def programs(draw):
     part = draw(st.sampled_from(parts(draw(models()))))
     again = draw(st.sampled_from(RECOMPUTED))
-    return distribute(part, draw(st.sampled_from(MESHES)), again)
+    return program_of(part, draw(st.sampled_from(MESHES)), again)
 
 
 @given(models(), st.sampled_from(MESHES))
@@ -75,7 +75,7 @@ def test_without_any_one_of_its_moves_a_program_is_rejected(program):
 def test_every_move_of_every_strategy_is_needed(model, again):
     for part in parts(model):
         for axis in AXES:
-            program = distribute(part, (axis,), again)
+            program = program_of(part, (axis,), again)
             for move in program.moves:
                 with pytest.raises(LayoutError):
                     check_program(program.without(move))
@@ -172,7 +172,7 @@ def test_a_value_that_is_moved_elsewhere_has_another_name(before, axis):
 def test_a_mask_that_is_not_kept_is_not_there():
     model = replace(GPT, dropout=DROPPED)
     for axes in ((), (MODEL_AXES["tp"],)):
-        program = distribute(layer(model), axes)
+        program = program_of(layer(model), axes)
         masks = [value for value in program.kept if value.role is Role.CONSTANT]
         assert masks
         for mask in masks:
@@ -193,14 +193,14 @@ def test_what_is_merged_is_kept_in_no_room_of_its_own(program):
 def test_a_kernel_overwrites_what_it_reads_and_no_more():
     kernel = replace(TEXTBOOK, inside=frozenset({"raised"}))
     names = frozenset({"logits", "final_norm"})  # which a product reads, and no kernel
-    program = distribute(realised(parts(LLAMA)[-1], replace(kernel, overwritten=names), 2), ())
+    program = program_of(realised(parts(LLAMA)[-1], replace(kernel, overwritten=names), 2), ())
     cotangents = {"d logits", "d logits of raised", "d logits of lost"}
     assert {value.name for value in program.overwriting} == cotangents
-    assert not distribute(realised(parts(LLAMA)[-1], kernel, 2), ()).overwriting
+    assert not program_of(realised(parts(LLAMA)[-1], kernel, 2), ()).overwriting
 
 
 def test_only_what_is_in_turns_is_sent_home_round_a_ring():
-    program = distribute(layer(LLAMA), (MODEL_AXES["cp"],))
+    program = program_of(layer(LLAMA), (MODEL_AXES["cp"],))
     homes = [move for move in program.moves if move.collective == "ring_reduce"]
     assert homes
     for home in homes:
@@ -217,7 +217,7 @@ SCATTERED = {"all_gather": 2, "reduce_scatter": 2}
 
 def collectives(strategy, model=GPT, held=False):
     axis = replace(MODEL_AXES[strategy], held=held)
-    program = distribute(layer(model), (axis,))
+    program = program_of(layer(model), (axis,))
     return tuple(
         dict(Counter(line.collective for line in lines if isinstance(line, Move)))
         for lines in (program.forward, program.backward)
@@ -259,12 +259,12 @@ def test_experts_take_two_all_to_alls_each_way():
 
 
 def test_tensor_parallel_gradients_need_no_collective():
-    program = distribute(layer(GPT), (MODEL_AXES["tp"],))
+    program = program_of(layer(GPT), (MODEL_AXES["tp"],))
     assert not any(map(program.summed_over, program.part.weights))
 
 
 def test_experts_gradients_stay_where_the_experts_are():
-    program = distribute(layer(MODELS[2]), (MODEL_AXES["ep"],))
+    program = program_of(layer(MODELS[2]), (MODEL_AXES["ep"],))
     whole = {weight for weight in program.part.weights if not program.summed_over(weight)}
     assert whole == {weight for weight in program.part.weights if "e" in weight.indices}
 
@@ -276,7 +276,7 @@ def test_a_cotangent_that_is_returned_as_terms_is_rejected():
     up, down = (Value(n, i, Role.WEIGHT) for n, i in (("up", ("h", "f")), ("down", ("f", "h"))))
     wide = part.contract(takes, up, Value("wide", ("b", "s", "f")))
     gives = part.contract(wide, down, Value("gives", ("b", "s", "h"), Role.STREAM))
-    program = distribute(part.part(gives), (MODEL_AXES["tp"],))
+    program = program_of(part.part(gives), (MODEL_AXES["tp"],))
     check_program(program)
     (last,) = (line for line in program.backward if isinstance(line, Move))
     assert (last.makes, last.collective) == (program.returns, "all_reduce")

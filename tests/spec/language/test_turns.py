@@ -10,7 +10,7 @@ from proofs.language.programs import GPT, LLAMA
 from spec.checking.programs import check_program, on_whole_values, types_of
 from spec.costs.lifetimes import arriving, live
 from spec.costs.model_costs import elements_moved, fullest_moment, kept_bytes, messages
-from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS, distribute
+from spec.derivation.programs import EVERYTHING, FROM_SLICES, NOTHING, PAIRS, program_of
 from spec.devices.layouts import PARTIAL, WHOLE, LayoutError, along
 from spec.language.moves import Axis, Move
 from spec.language.programs import result
@@ -97,7 +97,7 @@ def test_along_devices_a_softmax_of_slices_is_refused_as_ever():
 @st.composite
 def rings(draw, again=RECOMPUTED):
     model = draw(st.sampled_from([GPT, LLAMA]))
-    return distribute(layer(model), draw(st.sampled_from(MESHES)), draw(st.sampled_from(again)))
+    return program_of(layer(model), draw(st.sampled_from(MESHES)), draw(st.sampled_from(again)))
 
 
 @given(rings())
@@ -131,7 +131,7 @@ def with_lines(program, phase, change):
 
 
 def test_what_a_loop_sums_is_not_read_before_its_last_turn():
-    program = distribute(layer(LLAMA), (RING,))
+    program = program_of(layer(LLAMA), (RING,))
 
     def early(lines):
         at = next(i for i, line in enumerate(lines) if line.makes.name == "output")
@@ -144,7 +144,7 @@ def test_what_a_loop_sums_is_not_read_before_its_last_turn():
 
 def test_a_sum_over_turns_is_whole_only_after_the_last():
     """The gradient of keys, from that of queries in their place."""
-    program = distribute(layer(LLAMA), (RING,))
+    program = program_of(layer(LLAMA), (RING,))
     (total,) = (move for move in program.moves if move.collective == "accumulate")
 
     def early(lines):
@@ -158,14 +158,14 @@ def test_a_sum_over_turns_is_whole_only_after_the_last():
 
 
 def test_what_is_there_in_one_turn_is_neither_kept_nor_given():
-    program = distribute(layer(LLAMA), (RING,))
+    program = program_of(layer(LLAMA), (RING,))
     slice_of_keys = next(move.makes for move in program.moves if move.collective == "ring_gather")
     with pytest.raises(LayoutError, match="is of one turn of forward, which is over"):
         check_program(replace(program, kept=(*program.kept, slice_of_keys)))
 
 
 def test_only_a_ring_moves_what_devices_have_at_different_turns():
-    program = distribute(layer(LLAMA), (RING,))
+    program = program_of(layer(LLAMA), (RING,))
     home = next(move for move in program.moves if move.collective == "ring_reduce")
     at_once = replace(home, in_turns=False)
     moved = with_lines(program, "backward", lambda lines: lines.__setitem__(lines.index(home), at_once))
@@ -228,7 +228,7 @@ def with_operation(program, line, reads):
 
 def test_a_softmax_by_another_number_for_each_row_is_rejected():
     """Its log-sum-exp is known by what it is made of, and so is the product with its cotangent."""
-    program = distribute(layer(LLAMA), (RING,))
+    program = program_of(layer(LLAMA), (RING,))
     again, derivative = (line for line in operations(program) if line.function == "softmax")
     for line, other in ((again, derivative), (derivative, again)):
         damaged = with_operation(program, line, (*line.reads[:-1], other.reads[-1]))
@@ -239,7 +239,7 @@ def test_a_softmax_by_another_number_for_each_row_is_rejected():
 
 def test_a_product_of_another_output_is_rejected():
     """Of queries and the output's cotangent: the indices are right, the sum is not."""
-    program = distribute(layer(replace(LLAMA, positions=4)), (RING,))
+    program = program_of(layer(replace(LLAMA, positions=4)), (RING,))
     (line,) = (line for line in operations(program) if line.makes.name.startswith("product of"))
     query = next(value for value in program.kept if value.name == "query")
     damaged = with_operation(program, line, (line.reads[0], query))
@@ -250,14 +250,14 @@ def test_a_product_of_another_output_is_rejected():
 
 # --------------------------------------------------------------------------------- costs
 def test_a_ring_of_one_device_sends_nothing_and_has_no_second_slice():
-    program, sizes = distribute(layer(LLAMA), (RING,)), LLAMA.sizes(1, 8)
+    program, sizes = program_of(layer(LLAMA), (RING,)), LLAMA.sizes(1, 8)
     assert all(elements_moved(move, program, sizes, {"context": 1}) == 0 for move in program.moves)
     assert any(arriving(program))
 
 
 @given(st.integers(2, 5), st.integers(2, 5))
 def test_a_ring_in_a_ring_is_passed_round_in_every_turn_of_the_outer_one(outer, inner):
-    program, mesh = distribute(layer(LLAMA), (RING, OTHER)), {"context": outer, "other": inner}
+    program, mesh = program_of(layer(LLAMA), (RING, OTHER)), {"context": outer, "other": inner}
     found = {(m.axis, m.collective): messages(m, program, mesh) for m in program.moves if m.is_sent}
     assert found == {
         ("context", "ring_gather"): outer - 1,
@@ -271,7 +271,7 @@ def test_a_ring_in_a_ring_is_passed_round_in_every_turn_of_the_outer_one(outer, 
 def test_what_a_ring_keeps_by_hand(samples, n):
     """All that is kept without pairs, and in fp32 a number for each query of each head."""
     ring, gathered = (
-        distribute(layer(LLAMA), (MODEL_AXES[name],), PAIRS) for name in ("cp", "cp-all-gather")
+        program_of(layer(LLAMA), (MODEL_AXES[name],), PAIRS) for name in ("cp", "cp-all-gather")
     )
     sizes, mesh = LLAMA.sizes(samples, 8 * n), {"context": n}
     log_totals = 4 * samples * 8 * LLAMA.heads
@@ -281,7 +281,7 @@ def test_what_a_ring_keeps_by_hand(samples, n):
 def test_the_fullest_moment_of_a_ring_by_hand():
     """Where pairs are nearly all there is: three slices of them, shares and two cotangents."""
     for n in (2, 4):
-        program, s = distribute(layer(LLAMA), (RING,)), 4096
+        program, s = program_of(layer(LLAMA), (RING,)), 4096
         block = 2 * LLAMA.heads * (s // n) ** 2
         found = fullest_moment(program, LLAMA.sizes(1, s), {"context": n})
         assert 3 * block <= found < 3.2 * block

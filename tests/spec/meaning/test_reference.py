@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.devices.mesh import shard_contains
 from spec.meaning.reference import UNKNOWN, Reference, divided, primes, run
 from spec.numbers.arithmetic import ceil_div
@@ -18,7 +18,7 @@ AXES = {"a": 2, "b": 3}
 
 
 def reference(elements, data=primes, strategy="hsdp", **sizes):
-    schedule = derive(STRATEGIES[strategy])
+    schedule = schedule_of(STRATEGIES[strategy])
     mesh = dict(zip(schedule.axes, sizes.values() or AXES.values(), strict=True))
     return Reference(schedule, mesh, 2, elements, data, True, True)
 

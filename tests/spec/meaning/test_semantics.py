@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.language.schedule import (
     NUMBERS,
     RESTING,
@@ -75,7 +75,7 @@ def test_sums_are_what_is_read_before_it_is_written(case):
 
 @given(st.sampled_from([*STRATEGIES]), st.sampled_from(ADDED))
 def test_what_is_released_before_it_is_there_is_no_sum(name, buffer):
-    schedule = derive(STRATEGIES[name])
+    schedule = schedule_of(STRATEGIES[name])
     release = Op(Kind.RELEASE, Phase.FORWARD, buffer)
     assert replace(schedule, micro_step=(release, *schedule.micro_step)).sums == schedule.sums
 
@@ -84,7 +84,7 @@ def test_what_is_released_before_it_is_there_is_no_sum(name, buffer):
 def test_an_operation_is_of_a_number_if_it_reads_or_writes_one(data):
     axes = ("a", "b")
     op = data.draw(operations(axes))
-    rests = derive(STRATEGIES["dp"]).rests
+    rests = schedule_of(STRATEGIES["dp"]).rests
     schedule = Schedule(axes, rests, (op,), (), PLAIN)
     world, places = begun(schedule, {"a": 2, "b": 1})
     places.clear()
@@ -118,7 +118,7 @@ def test_a_neighbour_is_so_many_places_on_or_back(places):
 
 @pytest.mark.parametrize("theta", ["R", "O"])
 def test_an_optimizer_without_state_updates_where_the_weights_are(theta):
-    schedule = derive(on_batch(theta, "M", "R", "S"))
+    schedule = schedule_of(on_batch(theta, "M", "R", "S"))
     (update,) = (op for op in schedule.finish if op.kind is Kind.UPDATE)
     assert updates_on_host(update, schedule) is schedule.rest(State.PARAMETERS).host is (theta == "O")
 

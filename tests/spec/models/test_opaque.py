@@ -15,8 +15,8 @@ from spec.checking.steps import check_step
 from spec.checking.verdict import check
 from spec.costs.communication import transfers
 from spec.costs.memory import MODEL_STATES, Sizes
-from spec.derivation.distribute import distribute
-from spec.derivation.steps import derive_step, step_of
+from spec.derivation.programs import program_of
+from spec.derivation.steps import derive, step_of
 from spec.devices.layouts import LayoutError
 from spec.devices.mesh import HOST
 from spec.language.moves import Axis
@@ -138,7 +138,7 @@ def of(placement):
 
 def schedule_of(placement):
     """The schedule of the one weight."""
-    (group,) = derive_step(of(placement), parts(Opaque(8))).groups
+    (group,) = derive(of(placement), parts(Opaque(8))).groups
     return group.schedule
 
 
@@ -191,14 +191,14 @@ def test_a_step_is_right_where_every_need_is_met_and_sends_what_meets_it(placeme
 
 @given(placements(), st.integers(1, 100))
 def test_the_program_of_an_opaque_model_moves_nothing_and_leaves_terms_along_all_axes(placement, psi):
-    (program,) = derive_step(of(placement), parts(Opaque(psi))).programs
+    (program,) = derive(of(placement), parts(Opaque(psi))).programs
     assert [program.summed_over(weight) for weight in program.part.weights] == [placement.axes]
     assert (program.moves, program.kept) == ((), ())
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_named_strategies_of_an_opaque_model_are_steps_like_any_other(name):
-    check_step(derive_step(of(STRATEGIES[name]), parts(Opaque(8))))
+    check_step(derive(of(STRATEGIES[name]), parts(Opaque(8))))
 
 
 SAYS_ALL = """
@@ -231,7 +231,7 @@ def test_the_schedule_of_an_opaque_model_says_what_is_kept_of_samples_and_the_ve
 
 @pytest.mark.parametrize("stages", [None, "pipe"])
 def test_an_opaque_model_whose_parameters_are_cut_or_in_stages_is_checked_as_others_are(stages):
-    program = replace(distribute(opaque(), ()), axes=(Axis("tensor", () if stages else ("p",)),))
+    program = replace(program_of(opaque(), ()), axes=(Axis("tensor", () if stages else ("p",)),))
     assert not Step((program,), (), stages).is_opaque
 
 

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spec.costs.model_costs import kept_bytes
-from spec.derivation.distribute import distribute
+from spec.derivation.programs import program_of
 from spec.devices.layouts import along
 from spec.models.opaque import Opaque
 from spec.models.parts import parts
@@ -209,7 +209,7 @@ def test_every_mode_and_every_operation_is_told():
 def test_all_to_all_brings_sinks_to_lie_along_heads(model):
     axis = MODEL_AXES["cp-all-to-all"]
     for part in parts(replace(model, sinks=True, latent=None, norms=USUAL_NORMS, experts=0, kinds=())):
-        program = distribute(part, (axis,))
+        program = program_of(part, (axis,))
         made = [line.makes for line in program.forward if line.makes.name == "sinks"]
         assert all(program.lies[value][axis.name] == along("g") for value in made)
         assert bool(made) is is_layer(part.name)
@@ -261,5 +261,5 @@ def test_queries_may_be_made_from_all_that_attention_reads():
 
 def test_what_an_opaque_model_computes_has_no_size():
     for part in parts(Opaque(8)):
-        assert kept_bytes(distribute(part, ()), Opaque(8).sizes(4), {}) == 0
+        assert kept_bytes(program_of(part, ()), Opaque(8).sizes(4), {}) == 0
         assert all(value.width == 0 for value in values(part) if value.role is not Role.WEIGHT)

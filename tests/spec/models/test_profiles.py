@@ -17,7 +17,7 @@ from psem_model.reading.profiles import read as profiled
 from psem_model.reading.shapes import small
 from psem_model.text.errors import BadInput
 from spec.costs.model_costs import numbers_of
-from spec.derivation.distribute import distribute
+from spec.derivation.programs import program_of
 from spec.models.parts import layer, parts
 from spec.models.profiles import TEXTBOOK, realised_parts, rows_of
 from spec.models.states import MIXED_ADAM, POLICIES, State
@@ -245,7 +245,7 @@ def test_numbers_of_a_step_are_kept_for_all_its_micro_batches(tmp_path):
 @pytest.mark.parametrize(("kind", "has"), [(DENSE, 2 * 2 * 8 * 4), (STRAIGHT, 0)])
 def test_cosines_and_sines_are_kept_where_layers_of_any_kind_are_turned(kind, has):
     model = replace(small("llama", True), head_dim=4)
-    program = distribute(layer(model, frozenset({kind})), ())
+    program = program_of(layer(model, frozenset({kind})), ())
     assert numbers_of((program,), model, {"s": 8}, {}, 2).places == has
 
 
@@ -330,4 +330,4 @@ def test_a_head_whose_weight_is_whole_moves_nothing_whatever_logits_are_to_be(ax
     for whole in ({"head_weight"}, {"head_weight", "logits"}):
         profile = replace(TEXTBOOK, whole=frozenset(whole))
         head = realised_parts(small("llama", experts=False), profile, MIXED_ADAM.w)[-1]
-        assert distribute(head, (MODEL_AXES[axis],)).moves == ()
+        assert program_of(head, (MODEL_AXES[axis],)).moves == ()

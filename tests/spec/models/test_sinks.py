@@ -3,7 +3,7 @@
 import pytest
 
 from spec.checking.steps import check_step
-from spec.derivation.steps import derive_step
+from spec.derivation.steps import derive
 from spec.models.parts import parts
 from spec.models.transformer import Transformer
 from spec.plans.compose import Product, factor
@@ -20,6 +20,6 @@ CUTS = (
 @pytest.mark.parametrize("cuts", CUTS)
 def test_gradients_of_sinks_are_summed_over_samples_with_the_states(cuts):
     names = ("dp", *cuts.split("*"))
-    step = derive_step(Product(tuple(map(factor, names))), parts(MODEL))
+    step = derive(Product(tuple(map(factor, names))), parts(MODEL))
     check_step(step)
     assert "batch" in step.summed_over()["sink_weight"]

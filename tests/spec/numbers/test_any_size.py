@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from proofs.registry import ROOT
 from psem_model.reading.schedules import loads
 from spec.checking.verdict import check
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.language.schedule import MICRO_STEPS, Kind, Monomial, Op
 from spec.numbers.any_size import Comparison, Polynomial, any_size
 from spec.plans.placement import BATCH
@@ -102,7 +102,7 @@ def test_a_size_that_may_be_a_number_is_not_it_in_general(number):
 
 @pytest.mark.parametrize("name", [s for s in STRATEGIES if s != "fused-update"])
 def test_a_named_strategy_is_accepted_with_sizes_and_micro_steps_of_which_nothing_is_said(name):
-    schedule = derive(STRATEGIES[name])
+    schedule = schedule_of(STRATEGIES[name])
     mesh, comparison = {axis: any_size(axis) for axis in schedule.axes}, Comparison()
     for micro_steps in (1, 2, any_size(MICRO_STEPS)):
         assert check(schedule, mesh, micro_steps, comparison=comparison).accepted
@@ -110,7 +110,7 @@ def test_a_named_strategy_is_accepted_with_sizes_and_micro_steps_of_which_nothin
 
 
 def test_a_schedule_that_is_right_for_one_size_is_wrong_in_general():
-    dp = derive(STRATEGIES["dp"])
+    dp = schedule_of(STRATEGIES["dp"])
     reduce, update, reset = dp.finish
     fifth = Op(Kind.SCALE, reduce.phase, reduce.source, by=Monomial(Fraction(1, 5)))
     wrong = replace(dp, finish=(reduce, reduce, fifth, update, reset))

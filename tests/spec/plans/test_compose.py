@@ -18,7 +18,7 @@ from psem_model.reading.shapes import small
 from psem_model.text.errors import BadInput
 from spec.checking.verdict import check
 from spec.costs.memory import Sizes
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.models.states import POLICIES, State
 from spec.plans.compose import (
     DATA_PARALLEL,
@@ -77,7 +77,7 @@ def test_the_order_of_factors_changes_no_cost(factors, data):
     mesh = {axis: data.draw(st.integers(1, 4)) for f in factors for axis in f.axes}
     found = set()
     for some in permutations(factors):
-        costs = predict_schedule(derive(Product(some).states), Sizes(120, mesh, POLICY), 3)
+        costs = predict_schedule(schedule_of(Product(some).states), Sizes(120, mesh, POLICY), 3)
         found.add((costs.total, costs.host, costs.peak, costs.elements, costs.host_bytes))
     assert len(found) == 1
 
@@ -167,11 +167,11 @@ def test_nothing_is_the_identity_of_merging(name):
 def test_memory_multiplies_and_each_axis_acts_on_what_the_others_leave(name, first, second):
     mesh, psi = {"shard": first, "more": second}, 5 * first * second
     both = predict_schedule(
-        derive(combined([factor(name, "shard").states, factor(name, "more").states])),
+        schedule_of(combined([factor(name, "shard").states, factor(name, "more").states])),
         Sizes(psi, mesh, POLICY),
     )
     one = predict_schedule(
-        derive(factor(name, "all").states), Sizes(psi, {"all": first * second}, POLICY)
+        schedule_of(factor(name, "all").states), Sizes(psi, {"all": first * second}, POLICY)
     )
     assert (both.total, both.peak, both.elements) == (one.total, one.peak, one.elements)
 
@@ -191,7 +191,7 @@ def test_memory_multiplies_and_each_axis_acts_on_what_the_others_leave(name, fir
 )
 def test_each_axis_sends_its_part_of_what_the_other_leaves(text, elements):
     found = parse(text)
-    costs = predict_schedule(derive(found.product.states), Sizes(32, found.sizes, POLICY))
+    costs = predict_schedule(schedule_of(found.product.states), Sizes(32, found.sizes, POLICY))
     sent = dict.fromkeys(elements, 0)
     for move in costs.moves:
         sent[",".join(move.op.axes)] += move.elements
@@ -208,8 +208,8 @@ placements = st.lists(st.tuples(*[st.sampled_from(Mode)] * len(State)), min_size
 
 @given(placements, st.data())
 def test_the_order_of_any_placements_changes_no_operation_and_no_verdict(placed, data):
-    schedule = derive(combined(placed))
-    other = derive(combined(data.draw(st.permutations(placed))))
+    schedule = schedule_of(combined(placed))
+    other = schedule_of(combined(data.draw(st.permutations(placed))))
     assert _unordered(schedule) == _unordered(other)
     mesh = {axis: data.draw(st.integers(1, 3)) for axis in schedule.axes}
     micro_steps = data.draw(st.integers(1, 2))
@@ -305,7 +305,7 @@ def test_states_are_right_over_every_axis_where_they_are_on_their_own(
     assume(sum(f.over_all for f in factors) <= 1 and len({f.holds for f in factors} - {None}) <= 1)
     whole = Product(factors)
     mesh = {axis: size if axis == whole.axes[-1] else 2 for axis in (*whole.axes, "x")}
-    own, everywhere = (derive(whole.states_of(summed)) for summed in ((), ("x",)))
+    own, everywhere = (schedule_of(whole.states_of(summed)) for summed in ((), ("x",)))
     verdicts = (check(schedule, mesh, micro_steps, POLICIES[policy]) for schedule in (own, everywhere))
     assert len({verdict.accepted for verdict in verdicts}) == 1
 

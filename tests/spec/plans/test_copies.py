@@ -14,7 +14,7 @@ from psem_model.predict.plan import Plan
 from spec.checking.steps import check_step
 from spec.checking.verdict import check
 from spec.costs.model_costs import elements
-from spec.derivation.steps import derive_step
+from spec.derivation.steps import derive
 from spec.devices.layouts import LayoutError
 from spec.language.schedule import COLLECTIVE_KINDS, Phase
 from spec.language.steps import Group
@@ -81,7 +81,7 @@ def test_what_copies_find_of_a_gradient_is_summed_over_them_and_of_no_other_weig
 @pytest.mark.parametrize("name", ["tp", "tp+sp"])
 def test_copies_whose_gradients_are_not_summed_are_rejected(name):
     found = plan(name, "zero1", 2, 2, 4)
-    step, other = found.step, derive_step(Product((factor("zero1"),)), parts(found.model)).groups[0]
+    step, other = found.step, derive(Product((factor("zero1"),)), parts(found.model)).groups[0]
     groups = [Group(g.weights, other.schedule) if "key_weight" in g.weights else g for g in step.groups]
     with pytest.raises(LayoutError, match="key_weight is to be summed over batch x tensor copies"):
         check_step(replace(step, groups=tuple(groups)))

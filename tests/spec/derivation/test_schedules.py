@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spec.checking.verdict import check
-from spec.derivation.derive import derive
+from spec.derivation.schedules import schedule_of
 from spec.language.schedule import (
     COLLECTIVE_KINDS,
     GRADIENT_BUFFERS,
@@ -30,13 +30,13 @@ IN_A_MICRO_STEP = {Phase.FORWARD, Phase.BACKWARD}
 
 
 def right(placement):
-    return check(derive(placement), dict(zip(placement.axes, (2, 3), strict=False))).accepted
+    return check(schedule_of(placement), dict(zip(placement.axes, (2, 3), strict=False))).accepted
 
 
 @given(placements() | placements(2), st.booleans(), st.sampled_from(SOME))
 def test_an_operation_is_of_the_phase_that_it_serves(placement, each, first):
     first = tuple(axis for axis in first if axis in placement.axes)
-    schedule = derive(replace(placement, each=each, summed_first=first))
+    schedule = schedule_of(replace(placement, each=each, summed_first=first))
     for op in schedule.ops:
         assert op.phase is AT_WORK.get(op.kind, op.phase)
     if schedule.finish:
@@ -51,35 +51,37 @@ def test_an_operation_is_of_the_phase_that_it_serves(placement, each, first):
 @given(st.sampled_from(Mode), st.booleans())
 def test_on_one_device_there_is_nothing_to_sum_in_every_micro_step(mode, hold):
     alone = place_states((), {state: {} for state in State}, hold)
-    assert derive(replace(alone, each=True)) == derive(alone)
+    assert schedule_of(replace(alone, each=True)) == schedule_of(alone)
 
 
 @given(placements(2), st.sampled_from(SOME[1:]), st.integers(2, 3))
 def test_gradients_may_be_summed_first_or_with_each_use_along_axes_that_cut_no_state(
     placement, axes, uses
 ):
-    schedule = derive(placement)
+    schedule = schedule_of(placement)
     (update,) = (op for op in schedule.ops if op.kind is Kind.UPDATE)
     free = tuple(axis for axis in axes if axis not in update.within)
     first = replace(placement, summed_first=axes)
     again = replace(placement, summed_again=axes, uses=uses)
     assert right(first) == right(placement)
-    sums = {op for op in derive(first).micro_step if op.kind in REDUCTIONS and {*op.axes} & {*free}}
+    sums = {
+        op for op in schedule_of(first).micro_step if op.kind in REDUCTIONS and {*op.axes} & {*free}
+    }
     assert bool(free) <= bool(sums)
     if not free:
-        assert derive(first).ops == schedule.ops
-        assert derive(again).ops == schedule.ops
+        assert schedule_of(first).ops == schedule.ops
+        assert schedule_of(again).ops == schedule.ops
     left = [axis for axis in free if axis not in placement.rest(State.GRADIENTS).sharded]
     if left and schedule.finish:
-        of_uses = [op for op in derive(again).finish if op.source is Buffer.GRADIENTS and op.into]
+        of_uses = [op for op in schedule_of(again).finish if op.source is Buffer.GRADIENTS and op.into]
         assert len([op for op in of_uses if {*left} == {*op.axes}]) == uses
 
 
 @given(placements())
 def test_gradients_on_the_host_are_fetched_into_room_of_their_own(placement):
-    for op in derive(on_batch("R", "R", "O", "S")).finish:
+    for op in schedule_of(on_batch("R", "R", "O", "S")).finish:
         assert (op.span is Span.NONE) is not op.takes_room
-    for op in derive(placement).ops:
+    for op in schedule_of(placement).ops:
         assert op.takes_room or op.span is Span.NONE
 
 
@@ -93,7 +95,9 @@ GATHERED_ALONG_ONE = {
 @example(place_states(AXES, GATHERED_ALONG_ONE), False, (), ("b",))
 def test_collectives_act_on_slices_wherever_their_operand_lies_in_slices(placement, each, first, again):
     first, again = (tuple(a for a in axes if a in placement.axes) for axes in (first, again))
-    schedule = derive(replace(placement, each=each, summed_first=first, summed_again=again, uses=2))
+    schedule = schedule_of(
+        replace(placement, each=each, summed_first=first, summed_again=again, uses=2)
+    )
     cut = {Buffer.GRADIENTS: {*schedule.rest(State.GRADIENTS).sharded}}
     for op in schedule.finish:
         if op.kind in COLLECTIVE_KINDS and op.source in GRADIENT_BUFFERS and op.source in cut:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofs.language.programs import GPT, LLAMA
-from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS, distribute
+from spec.derivation.programs import EVERYTHING, FROM_SLICES, NOTHING, PAIRS, program_of
 from spec.models.parts import layer, parts
 from spec.models.profiles import Profile, realised
 from spec.models.transformer import DROPPED
@@ -31,7 +31,7 @@ def programs(draw):
     profile = replace(profile, inside=inside, stores=stores, whole=frozenset())
     part = realised(draw(st.sampled_from(parts(model))), profile, 2)
     again = draw(st.sampled_from([NOTHING, PAIRS, EVERYTHING, FROM_SLICES]))
-    return distribute(part, draw(st.sampled_from(AXES)), again, profile.again)
+    return program_of(part, draw(st.sampled_from(AXES)), again, profile.again)
 
 
 @examples(60)
@@ -66,9 +66,9 @@ def test_where_all_is_made_again_what_the_part_takes_is_kept_alone_whatever_a_pr
 ):
     part = realised(layer(model), Profile(stores=frozenset({"down", "output"})), 2)
     for axes in AXES:
-        stored = {value.plain_name for value in distribute(part, axes).kept}
+        stored = {value.plain_name for value in program_of(part, axes).kept}
         assert {"down", "output"} <= stored
-        assert [value.plain_name for value in distribute(part, axes, again).kept] == [part.takes.name]
+        assert [value.plain_name for value in program_of(part, axes, again).kept] == [part.takes.name]
 
 
 @pytest.mark.parametrize("model", [GPT, LLAMA])
@@ -76,6 +76,6 @@ def test_where_all_is_made_again_what_the_part_takes_is_kept_alone_whatever_a_pr
 def test_the_product_of_a_kernels_rows_with_their_cotangent_is_read(model, again):
     part = realised(layer(model), Profile(inside=IN_A_KERNEL), 2)
     for axes in AXES:
-        lines = distribute(part, axes, again).backward
+        lines = program_of(part, axes, again).backward
         made = {line.makes for line in lines if line.makes.name.startswith("product of")}
         assert made and made <= {value for line in lines for value in line.reads}

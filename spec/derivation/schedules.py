@@ -128,7 +128,7 @@ def _union(axes: Axes, others: Axes) -> Axes:
 
 
 @lru_cache(maxsize=4096)
-def derive(placement: Placement) -> Schedule:
+def schedule_of(placement: Placement) -> Schedule:
     """One training step of `placement`."""
     theta, omega, grads, acts = rests = tuple(placement.rest(s) for s in State)
     gathered = placement.gathered_axes(State.OPTIMIZER)

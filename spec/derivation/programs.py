@@ -26,7 +26,7 @@ NOTHING, PAIRS, EVERYTHING, FROM_SLICES = "none", "attention", "all", "sliced"
 
 
 @lru_cache(maxsize=256)
-def distribute(
+def program_of(
     part: Part, axes: tuple[Axis, ...], again: str = NOTHING, names: frozenset[str] = NORM_FUNCTIONS
 ) -> Program:
     """The part, forward and backward, with the moves that the layout rule asks for.
