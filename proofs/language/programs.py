@@ -7,7 +7,7 @@ any value, so what holds along one axis holds of what the other axes leave.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import product
@@ -96,6 +96,7 @@ SEVERAL = (  # axes at once
 
 ATTENTION = frozenset({"scores", "seen", "shares", "shares_mask", "shares_dropped"})
 LLAMA_ON = ("tp+sp",)  # axes on which its layer's lines are listed
+FROM_SLICES_ON = "tp"  # where what comes in is whole, and sliced
 IN_A_KERNEL, WIDTH = replace(TEXTBOOK, inside=ATTENTION), 2  # bytes of a weight
 
 
@@ -123,13 +124,36 @@ def derived(part: Part, mesh: tuple[Axis, ...]) -> tuple[Program, ...]:
 
 def checked(part: Part, axes: Sequence[tuple[Axis, ...]]) -> set[Rule]:
     """The rules of the derived programs: accepted, with the results and gradients of one device."""
-    terms, found = Terms(), set[Rule]()
+    return set[Rule]().union(*checked_on(part, axes).values())
+
+
+def checked_on(part: Part, axes: Sequence[tuple[Axis, ...]]) -> dict[tuple[Axis, ...], set[Rule]]:
+    """The same by the axes that programs are on."""
+    terms, found = Terms(), dict[tuple[Axis, ...], set[Rule]]()
     alone = differentiated(part, terms)
-    for program in (program for mesh in axes for program in derived(part, tuple(mesh))):
-        if on_whole_values(program, terms) != alone:
-            raise KernelError(f"{part.name} on {program.axes}: not what one device computes")
-        _require_read(program)
-        found |= rules_in(program)
+    for mesh in map(tuple, axes):
+        found[mesh] = set()
+        for program in derived(part, mesh):
+            if on_whole_values(program, terms) != alone:
+                raise KernelError(f"{part.name} on {program.axes}: not what one device computes")
+            _require_read(program)
+            found[mesh] |= rules_in(program)
+    return found
+
+
+def rules_of_parts(programs: Iterable[Program]) -> set[Rule]:
+    """Those of all derived programs on one axis, and on none.
+
+    Raises KernelError for a line on another axis than a ring that is as no line of `programs`.
+    """
+    listed = set[Rule]().union(*map(rules_in, programs))
+    found = {*listed}
+    for part in PARTS:
+        _require_fit(part)
+        for mesh, rules in checked_on(part, [(), *((axis,) for axis in AXES)]).items():
+            if not any(axis.ring for axis in mesh) and not rules <= listed:
+                raise KernelError(f"{part.name} on {mesh}: no listed line is as {rules - listed}")
+            found |= rules
     return found
 
 
@@ -184,10 +208,8 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     is whole: what a program gives, returns and leaves as gradients is asked for.
     (Claim E10; Megatron-LM 1909.08053 section 3; claims R1-R3)
     """
-    needed = {*accepted_rules()}
-    for part in PARTS:
-        _require_fit(part)
-        needed |= checked(part, [(), *((axis,) for axis in AXES)])
+    programs = listed()
+    needed = accepted_rules() | rules_of_parts(programs.values())
     needed |= checked(layer(LLAMA), SEVERAL)
     needed |= checked(realised(layer(GPT), IN_A_KERNEL, WIDTH), [(TENSOR,), (RING,), SEVERAL[1]])
     for several in SEVERAL:
@@ -217,7 +239,7 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
         runs.accepted_programs,
         *(rule_is_accepted(runs, rule) for rule in sorted(needed - {MERGED}, key=str)),
         shares_merge_turn_by_turn(k.part("merge")),
-        runs.of_listed(listed()),
+        runs.of_listed(programs),
         contractions_have_transposes(k.part("transposes")),
     )
 
@@ -244,7 +266,8 @@ def _require_fit(part: Part) -> None:
 def listed() -> dict[str, Program]:
     """Programs that are proved line by line, on each model axis but a ring.
 
-    Of GPT's parts; on some of Llama's layer, too, and on one of GPT's layer that makes all again.
+    Of GPT's parts; on some of Llama's layer, too, and on one of GPT's layer that makes all again, and
+    of its head that makes all again of slices.
     """
     found = {}
     for name, axis in MODEL_AXES.items():
@@ -258,6 +281,8 @@ def listed() -> dict[str, Program]:
             found[f"llama_layer_on_{where}"] = program_of(layer(llama), (axis,))
         if axis == TENSOR:
             found[f"layer_made_again_on_{where}"] = program_of(layer(gpt), (axis,), EVERYTHING)
+        if name == FROM_SLICES_ON:
+            found[f"head_made_again_on_{where}"] = program_of(parts(gpt)[-1], (axis,), FROM_SLICES)
     return found
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from proofs.language.listed_programs import ListedPrograms, ProgramListing
 from proofs.language.program_lines import CONTRACT, CUT, MOVES, PARTIAL, ProgramLines
-from proofs.language.program_rules import BOTH, SUMMED, P, R, Rule, S, rule_is_accepted
+from proofs.language.program_rules import BOTH, SUMMED, P, R, Rule, S, rule_is_accepted, rules_in
 from proofs.language.program_runs import ProgramRuns
-from proofs.language.programs import AGAIN, AXES, PARTS, derived, listed, projection
+from proofs.language.programs import AGAIN, AXES, PARTS, derived, listed, projection, rules_of_parts
 from proofs.trusted.kernel import Kernel, KernelError
 from proofs.trusted.terms import And, Or
 from spec.derivation.programs import program_of
@@ -115,6 +115,14 @@ def test_a_listed_program_whose_values_are_said_to_lie_otherwise_has_no_theorem(
             ListedPrograms(Kernel("twin")).of_listed({"damaged": damaged})
 
 
+def test_a_line_on_one_axis_that_is_as_no_listed_line_is_refused():
+    programs = listed()
+    assert rules_of_parts(programs.values()) > set().union(*map(rules_in, programs.values()))
+    del programs["head_made_again_on_tp"]
+    with pytest.raises(KernelError, match=r"no listed line is as .*slice"):
+        rules_of_parts(programs.values())
+
+
 def test_a_ring_is_not_listed():
     with pytest.raises(KernelError, match="turns of a ring are not listed"):
         ProgramListing(program_of(projection(), (MODEL_AXES["cp"],)))
@@ -133,7 +141,11 @@ def test_a_listing_has_every_line_of_its_program_and_reads_what_it_reads(name):
                 reads.add(read)
                 open_ones += [read] * (read not in {*made.values(), *listing.made.values()})
         for value in line.reads:
-            assert made.setdefault(value, listing.made[value]) in reads, line
+            if value not in made:  # it comes in; what is made again later has another line then
+                came = [n for n in sorted(reads - {*made.values()}) if not listing.lines[n].reads]
+                again = [each.makes for each in program.lines].count(value)
+                made[value] = came[0] if again else listing.made[value]
+            assert made[value] in reads, line
         assert listing.lines[number].lie == program.lies[line.makes][listing.axis]
         made[line.makes] = number
 
