@@ -8,6 +8,7 @@ from typing import Any
 
 from psem_model.check.placements import BY_HAND, NO_COPY, NotRealisable
 from psem_model.predict.plan import Plan
+from psem_model.predict.realised import without_effect
 from psem_model.predict.rounding import data as rounded
 from psem_model.predict.rounding import in_words
 from psem_model.predict.said import mesh_said
@@ -104,8 +105,9 @@ class Measured:
         )
         not_counted = [f"not counted: {STATISTICS_OF}"] if self.plan.opaque else []
         said = Section("", notes=(*not_counted, *self._comparison()))
-        facts, right = tuple(self.facts()), self.as_predicted
-        return Report("simulate", self.name, facts, (*sections, said), self._data(), right)
+        moot = without_effect(self.plan)
+        facts, data = (*self.facts(), *moot), {**self._data(), "without_effect": moot}
+        return Report("simulate", self.name, facts, (*sections, said), data, self.as_predicted)
 
     def _comparison(self) -> Iterator[str]:
         reason = [] if self.no is None else [self.no.reason]

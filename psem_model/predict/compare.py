@@ -11,6 +11,7 @@ from psem_model.predict import rounding
 from psem_model.predict.fits import Room
 from psem_model.predict.fits import rows as fitting
 from psem_model.predict.plan import Plan
+from psem_model.predict.realised import otherwise, realises, without_effect
 from psem_model.predict.refusals import refused_plan
 from psem_model.predict.said import PASSING, made_again, shape_said
 from psem_model.text.figures import counted
@@ -34,6 +35,7 @@ class Compared:
     host_bytes: Number = 0  # over the host link, both ways
     for_want_of_a_copy: bool = False  # it would be accepted if the optimizer state had the weights
     idle: Number = 0  # of the whole step
+    without_effect: tuple[str, ...] = ()  # of its profile
 
     @property
     def verdict(self) -> str:
@@ -65,6 +67,8 @@ class Compared:
             "host_bytes": Quantity(self.host_bytes, BYTES),
             "idle": Quantity(self.idle),
             "rounded": rounding.data(self.plan),
+            "realised": realises(self.plan.profile, self.plan.product, self.plan.mesh),
+            "without_effect": [*self.without_effect],
         }
 
 
@@ -84,6 +88,7 @@ def compared(plan: Plan) -> Compared:
         busiest.host_bytes,
         bool(no and no.for_want_of_a_copy),
         bubble_of_makespan(plan.pipe),
+        tuple(without_effect(plan)),
     )
 
 
@@ -210,6 +215,10 @@ def _notes(plans: Sequence[Compared]) -> Iterator[str]:
     if joint:
         yield f"{joint}: one group; axis by axis as much in all, and along each by their order (C6, C7)"
     for plan in plans:
+        text, of = plan.plan.text, (plan.plan.profile, plan.plan.product, plan.plan.mesh)
+        if not realises(*of):
+            yield f"(!) not as {plan.plan.profile.name} has states, {text}: {otherwise(*of)}"
+        yield from (f"{text}: {words}" for words in plan.without_effect)
         for words in () if plan.rejected else rounding.in_words(plan.plan):
             yield f"not exact, {plan.plan.text}: rounded {words}"
         if plan.rejected:

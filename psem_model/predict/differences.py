@@ -23,15 +23,16 @@ OF_STATES = frozenset(  # fields of a profile that count for an opaque model
 
 def differing(plan: Plan) -> tuple[Difference, ...]:
     """The differences of the profile without which a figure of the plan is another, or none can be."""
+    return tuple(each for each in plan.profile.differs if is_applied(plan, each))
 
-    def is_same(difference: Difference) -> bool:
-        other = without(plan, difference)
-        try:
-            return all(a == b for a, b in zip_longest(_figures(plan), _figures(other)))
-        except LayoutError:  # what is inside a kernel would be sent
-            return False
 
-    return tuple(difference for difference in plan.profile.differs if not is_same(difference))
+def is_applied(plan: Plan, difference: Difference) -> bool:
+    """Whether without a difference of its profile a figure of the plan is another, or none can be."""
+    other = without(plan, difference)
+    try:
+        return any(a != b for a, b in zip_longest(_figures(plan), _figures(other)))
+    except LayoutError:  # what is inside a kernel would be sent
+        return True
 
 
 def beyond(plan: Plan, applied: Sequence[Difference]) -> tuple[Difference, ...]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from psem_model.predict import model_plans
 from psem_model.predict.asked import OF_MODELS, STEP, Asked
 from psem_model.predict.plan import Plan
+from psem_model.predict.realised import require_realised
 from psem_model.reading import placements, words
 from psem_model.reading.meshes import devices_of, mesh_of, required
 from psem_model.reading.products import Expression, is_file, parse, require_different
@@ -45,6 +46,13 @@ def read(asked: Asked, global_batch: str | None = None) -> Plan:
     if asked.schedule is not None:
         return _of_schedule(asked, asked.schedule)
     found = None if asked.strategy is None else parse(asked.strategy)
+    plan = _read(asked, found)
+    require_realised(asked, [plan])
+    return plan
+
+
+def _read(asked: Asked, found: Expression | None) -> Plan:
+    """The plan of a strategy, or of a placement."""
     if asked.has_samples and asked.psi is None and asked.placement is not None:
         placed, text = placed_as(asked, found)
         if any(mode is not Mode.SHARDED for _, mode in dict(placed.modes)[State.ACTIVATIONS]):
@@ -116,6 +124,7 @@ def read_several(
     plans = [_one_of_several(each, expression, of_model) for expression, each in pairs]
     sized = [(e, mesh_of(e, of)) for e, of in zip(found, devices, strict=True) if e is not None]
     require_different([replace(expression, sizes=mesh) for expression, mesh in sized])
+    require_realised(asked, plans)
     if of_model and expressions:
         model_plans.require_effect(asked, [plan for plan in plans if plan.written is None])
     return plans

@@ -10,6 +10,7 @@ from psem_model.predict.differences import beyond, differing, realised_by
 from psem_model.predict.fits import OVER, WITHOUT, Room
 from psem_model.predict.parts import Moved
 from psem_model.predict.plan import Plan, StageCosts
+from psem_model.predict.realised import without_effect
 from psem_model.predict.refusals import refused_plan
 from psem_model.predict.rounding import data as rounded
 from psem_model.predict.rounding import in_words
@@ -81,10 +82,11 @@ class Reported:
 
     def report(self) -> Report:
         plan, sent = self.plan, self.sent()
+        moot = without_effect(plan)
         return Report(
             "predict",
             self.title,
-            (*meant_by(plan.product), *self.said.facts),
+            (*meant_by(plan.product), *self.said.facts, *moot),
             (
                 *self.said.first,
                 self.memory(),
@@ -107,6 +109,7 @@ class Reported:
                     "name": plan.profile.name,
                     "title": plan.profile.title,
                     "rounded": rounded(plan),
+                    "without_effect": moot,
                 },
                 **self.said.data,
                 "communication": {"stage": self.busiest.number, **sent},

@@ -14,6 +14,7 @@ from psem_model.predict.cuts import (
     require_placed,
 )
 from psem_model.predict.model_plans import require_derived, require_owned, require_textbook
+from psem_model.predict.realised import ANY, realises, unrealised
 from psem_model.reading import words
 from psem_model.reading.meshes import mesh_of
 from psem_model.reading.products import Expression, is_file, parse
@@ -76,6 +77,8 @@ def _check_strategy(
     """
     found, profile, types = _parsed(text), asked.realises, asked.bytes
     sizes = mesh_of(found, asked.devices) if asked.devices is not None or found.sizes else None
+    if not realises(profile, found.product, sizes or ANY):
+        raise unrealised(profile, found.product, sizes or ANY, text)
     kind, known = kind_of(asked.shape), is_shape(asked.shape)
     if is_own(asked.shape):
         require_textbook(asked, "a model of one's own")

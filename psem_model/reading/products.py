@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import chain
 from itertools import count as count_from
 
+from psem_model.reading.fully_sharded import FULLY_SHARDED, factor
 from psem_model.reading.words import LARGEST, count, is_axis
 from psem_model.text.errors import BadInput, or_nearest, quoted, shortened
 from spec.plans.compose import (
@@ -18,7 +19,6 @@ from spec.plans.compose import (
     OverAllError,
     OverlapError,
     Product,
-    factor,
 )
 from spec.plans.model_strategies import MODEL_MEANING
 from spec.plans.strategies import STRATEGY_MEANING
@@ -27,7 +27,7 @@ EVERYWHERE = {
     name: f"{STRATEGY_MEANING[one]}; over every axis that gradients are summed over"
     for name, one in OVER_ALL.items()
 }
-NAMES = {**MODEL_MEANING, **STRATEGY_MEANING, **EVERYWHERE}
+NAMES = {**MODEL_MEANING, **STRATEGY_MEANING, **FULLY_SHARDED, **EVERYWHERE}
 MOST_FACTORS = 64
 TOKEN = re.compile(r"[A-Za-z_][\w+\-]*|[0-9][\w.+]*|\S")
 

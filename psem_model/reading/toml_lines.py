@@ -81,12 +81,18 @@ class File:
 
     def table(self, path: Path, value: Any, known: Iterable[str] | None) -> dict[str, Any]:
         """A table without unknown keys; of any keys, if none are known."""
+        names = None if known is None else list(known)
+        return self.known(path, value, names, f"one of the keys {', '.join(names or ())}")
+
+    def known(
+        self, path: Path, value: Any, names: Iterable[str] | None, expected: str
+    ) -> dict[str, Any]:
+        """The same; `expected`: in words, the keys that are known."""
         table = self.typed(path, value, dict)
-        names = [*table] if known is None else list(known)
+        known = [*table] if names is None else list(names)
         for key in table:
-            if key not in names:
-                expected = f"one of the keys {', '.join(names)}"
-                raise self.wrong((*path, key), f"the key {shown(key)}", expected, nearest(key, names))
+            if key not in known:
+                raise self.wrong((*path, key), f"the key {shown(key)}", expected, nearest(key, known))
         return table
 
     def named(self, path: Path, value: Any, kind: type[Name]) -> Name:

@@ -53,7 +53,8 @@ class Padding(Enum):
 class Difference:
     """One thing that a system does otherwise than the textbook, why, and who says so.
 
-    `changes`: the fields of the profile by which it does; `given`: the keys by which a file says so.
+    `changes`: the fields of the profile by which it does; `given`: the keys by which a file says so;
+    `of`: the name of the profile, or of the addition, that says it.
     """
 
     what: str
@@ -61,6 +62,7 @@ class Difference:
     cited: str
     changes: frozenset[str] = frozenset()
     given: tuple[tuple[str, Any], ...] = field(default=(), compare=False)
+    of: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,8 @@ class Profile:
     values that are kept though backward does not read them. `widths`: bytes of an element of some
     values. `in_full`: functions of rows that are computed in fp32, from a copy. `repeats`: keys
     and values are copied, once for each head of a group. `rows`: norms that keep numbers of each row:
-    rms_norm its root, layer_norm its mean and its root. `whole`: values that each device has of all
+    rms_norm its root, layer_norm its mean and its root; `rows_as_computed`: those that keep them in the
+    type that they compute with, and not in fp32. `whole`: values that each device has of all
     words, where words are cut; and weights whose words are not. `samples`: whose numbers are kept.
     `maximum`: of each token the largest logit is found first.
 
@@ -104,6 +107,10 @@ class Profile:
 
     Of a host's memory: `pinned`: states that are page-locked where they are there. `starts_whole`: each
     process makes its whole model there in fp32, before anything is placed.
+
+    `places`: the modes of states along some axis, as placements write them, if the system has no other
+    than these and replicated ones. `names`: what it is called by, and what is added; `like`: the names
+    of all that it is like.
     """
 
     name: str = "textbook"
@@ -115,6 +122,7 @@ class Profile:
     in_full: frozenset[str] = frozenset()
     repeats: bool = False
     rows: frozenset[str] = frozenset()
+    rows_as_computed: frozenset[str] = frozenset()
     whole: frozenset[str] = frozenset()
     maximum: bool = False
     samples: Samples = Samples.NONE
@@ -150,6 +158,9 @@ class Profile:
     pinned: frozenset[State] = frozenset()
     starts_whole: bool = False
     differs: tuple[Difference, ...] = ()
+    places: tuple[tuple[State, str], ...] = ()
+    names: tuple[str, ...] = ("textbook",)
+    like: frozenset[str] = frozenset()
 
     @property
     def has_units(self) -> bool:
@@ -261,12 +272,13 @@ def _sized(part: Part, profile: Profile, width: Number) -> Part:
 
 
 def _of_rows(norm: Operation, profile: Profile) -> tuple[Value, ...]:
-    """The numbers that a norm keeps of each row, in fp32: the last of them its root."""
+    """The numbers that a norm keeps of each row, in fp32 or as it computes: the last is its root."""
     if norm.does is not Does.NORMALISE or norm.function not in profile.rows:
         return ()
     rows = tuple(index for index in norm.makes.indices if index != norm.over)
     names = ("mean", "root") if norm.function == "layer_norm" else ("root",)
-    return tuple(Value(f"{norm.makes.name}_{name}", rows, width=FULL) for name in names)
+    width = WRITTEN if norm.function in profile.rows_as_computed else FULL
+    return tuple(Value(f"{norm.makes.name}_{name}", rows, width=width) for name in names)
 
 
 def _copied(part: Part, profile: Profile, width: Number) -> Part:

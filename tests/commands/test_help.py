@@ -86,7 +86,7 @@ def completed(line):
         ("psem tables --folder ", {"file"}),
         ("psem predict zero2", {"zero2", "zero2+all", "file"}),
         ("psem derive zero2", {"zero2", "zero2+all"}),
-        ("psem compare zero1 fsdp", {"fsdp", "fsdp-hold", "fsdp+all", "fsdp-hold+all"}),
+        ("psem compare zero1 fsdp-h", {"fsdp-hold", "fsdp-hold-offload", "fsdp-hold+all"}),
         ("psem check zero1", {"zero1", "zero1+all", "file"}),
         ("psem predict --bytes ", set(POLICIES)),
         ("psem predict --order ", {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "dualpipev"}),

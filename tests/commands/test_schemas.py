@@ -22,7 +22,7 @@ CALLS = [
     *(["predict", name, *STATES] for name in ("dp", "zero3", "fsdp-hold", "fused-update")),
     ["predict", "hsdp", "--psi", "1001", "--devices", "2x2"],
     ["predict", "zero-offload", *STATES, "--accumulate", "3", "--unit", "10"],
-    ["predict", "zero2", *STATES, "--divisible", "--profile", "fsdp2"],
+    ["predict", "fsdp-hold", *STATES, "--divisible", "--profile", "fsdp2"],
     ["predict", "--schedule", "examples/clip_by_global_norm.toml", *STATES],
     ["predict", "--placement", REFUSED, *STATES],
     ["predict", "--schedule", "examples/mean_twice.toml", *STATES],
@@ -96,7 +96,7 @@ def test_a_run_of_a_model_that_diverges_is_as_the_schema_says(psem, tmp_path):
 
 @pytest.mark.parametrize("profile", ["megatron", "ddp", "fully-shard", "zero-offload"])
 def test_a_run_by_a_profile_is_as_the_schema_says(profile, psem):
-    strategy = "zero-offload(2)" if profile == "zero-offload" else "dp(2)"
+    strategy = {"zero-offload": "zero-offload(2)", "fully-shard": "fsdp(2)"}.get(profile, "dp(2)")
     _, out, _ = psem("simulate", strategy, *MODEL, "--profile", profile, "--json")
     found = json.loads(out)
     validator("simulate").validate(found)

@@ -22,6 +22,7 @@ def planned(profile, strategy, heads, kv_heads):
 @pytest.mark.parametrize("profile", OF_PYTORCH)
 @pytest.mark.parametrize("strategy", ["tp(4)", "tp+sp(4)", "fsdp(2) * tp(4)"])
 def test_pytorch_has_no_more_ranks_than_key_value_heads(profile, strategy):
+    strategy = strategy.replace("fsdp", "dp" if profile == "ddp" else "fsdp")
     with pytest.raises(BadInput) as found:
         planned(profile, strategy, 4, 2)
     words = "given 4 along tensor; expected a divisor of 2, the key-value heads, of which"

@@ -25,6 +25,7 @@ from tests.support.examples import examples
 from tests.support.pipes import IN_ONE_PART, boundary_sends
 from tests.support.plans import SHAPE, pipelines, plans
 from tests.support.products import plans as small_plans
+from tests.support.profiled_plans import anywhere
 
 
 # ------------------------------------------------------------------- which stages are looked at
@@ -361,12 +362,14 @@ def test_words_are_padded_to_as_many_on_each_device(size, predicted):
     assert embedding == padded // 8 * 64 + 32 * 64  # and the places
 
 
-def test_copies_to_compute_with_of_parameters_that_rest_whole_are_told_not_to_be_counted(psem):
+def test_copies_to_compute_with_of_parameters_that_rest_whole_are_told_not_to_be_counted(
+    psem, tmp_path
+):
     shape = ["--block", "llama", "--layers", 1, "--hidden", 8, "--heads", 4, "--sequence", 8]
     words = "not counted: copies in 2 bytes, to compute with, of parameters that rest whole"
 
     def told(strategy, profile="fsdp2"):
-        return words in psem("predict", strategy, *shape, "--profile", profile)[1]
+        return words in psem("predict", strategy, *shape, "--profile", anywhere(profile, tmp_path))[1]
 
     assert told("dp(2)") and told("zero1(2)")
     assert not told("fsdp(2)") and not told("dp(2)", "fully-shard")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from itertools import combinations
 
 import pytest
 
@@ -12,6 +13,7 @@ from psem_model.text.errors import BadInput
 from spec.models.profiles import TEXTBOOK
 
 START = 'title = "mine"\n[[differs]]\nwhat = "x"\nwhy = "y"\nsource = "z"\n'
+OTHER = '\n[[differs]]\nwhat = "x"\nwhy = "y"\nsource = "z"\n'
 
 
 @pytest.fixture
@@ -58,10 +60,21 @@ def test_what_may_be_added_is_named_and_changes_some_profile(name):
         assert len(profile.differs) > len(read(of).differs)
 
 
+def test_no_two_additions_to_one_profile_say_the_same():
+    for of in packaged():
+        changed = {}
+        for name in additions():
+            with suppress(BadInput):
+                differs = read(f"{of}+{name}").differs[len(read(of).differs) :]
+                changed[name] = {key for each in differs for key in each.changes}
+        for one, other in combinations(changed, 2):
+            assert not changed[one] & changed[other], (of, one, other)
+
+
 def test_additions_are_made_one_after_the_other_to_profiles_and_files(file):
     found = read("fully-shard + bf16 + fused")
     assert (found.gathered, found.reduced) == (2, 4)
-    assert found.inside >= read("common+bf16").inside - {"raised"}
+    assert found.inside >= read("common").inside - {"raised"}
     assert replace(read("fsdp2"), prefetch=0).in_full == found.in_full
     mine = read(file('like = "ddp+fused"\n' + START + "prefetch = 1") + "+no-sync")
     assert (mine.each, mine.waits_whole, mine.prefetch) == (False, True, 1)
@@ -72,14 +85,15 @@ def test_additions_are_made_one_after_the_other_to_profiles_and_files(file):
     ("given", "words"),
     [
         ("fsdp2+bf16", "expected an addition that changes fsdp2"),
+        ("fully-shard+fp16-hook", "expected fp16-hook with ddp, or what is like it"),
+        ("ddp+reshard", "expected reshard with fully-shard, or what is like it"),
+        ("common+whole-words", "expected whole-words with pytorch, or what is like it"),
         ("fsdp2+nosync", "nearest: no-sync"),
         ("fsdp+no-sync", "nearest: fsdp2"),
         ("ddp+ddp", "expected what may be added: all-gather-rotate, bf16"),
         ("ddp+", "expected what may be added"),
         ("+bf16", "expected a file, or one of chunked, common"),
         ("fully-shard+bf16+bf16", "expected bf16 once"),
-        ("fully-shard+bf16+fp16-hook", "one of bf16 and fp16-hook: both say what reduced is"),
-        ("fully-shard+fp16-hook+bf16", "one of fp16-hook and bf16: both say what reduced is"),
     ],
 )
 def test_what_cannot_be_added_is_refused_in_one_line(given, words):
@@ -122,7 +136,33 @@ def test_what_cannot_be_added_is_refused_in_one_line(given, words):
         (START + 'inside = ["scores", "scores"]', "each name once"),
         (START + "each = false", "expected what is not so without it"),
         (START + 'outside = ["shares"]', "expected what is not so without it"),
-        (START, "expected one of inside, outside"),
+        (START, "given no key that changes anything; expected a key that docs/GUIDE.md lists"),
+        (START + "each = true\nwaits_whole = true", "expected each = false"),
+        (
+            'like = "ddp"\n' + START + "waits_whole = true",
+            "waits_whole: given true; expected each = false",
+        ),
+        (START + 'inside = ["scores"]\noutside = ["scores"]', "one of inside and outside"),
+        (START + 'again = ["softmax"]\nstores = ["shares"]\ninside = ["shares"]', "stores and inside"),
+        (START + 'again = ["shares"]\nstores = ["shares"]', "one of stores and again"),
+        (START + 'inside = ["logits"]\nwidths = { logits = 4 }', "one of widths and inside"),
+        (START + 'keeps = ["rms_norm"]\nagain = ["rms_norm"]', "one of again and keeps"),
+        (
+            START + "gathered = 2" + OTHER + "gathered = 4",
+            "differs 1, gathered: given 2; expected what no",
+        ),
+        (
+            START + "buckets = [9, 9]" + OTHER + 'units = "layer"',
+            "buckets: given [9, 9]; expected what no",
+        ),
+        (
+            START + 'units = "layer"' + OTHER + "buckets = [9, 9]",
+            "given 'layer'; expected what no other",
+        ),
+        (START + 'whole = ["logits"]' + OTHER + 'whole = ["loss"]', "expected what no other key"),
+        ('title = "a"\nplaces = { parameter = "R" }', "nearest: parameters"),
+        ('title = "a"\nplaces = { parameters = "Q" }', "expected one of R, S, S*, M, O, R+O"),
+        ('title = "a"\nplaces = "R"', "expected a table"),
         ("title =", "line 1, TOML: given 'title ='; expected valid TOML"),
     ],
 )

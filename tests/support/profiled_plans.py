@@ -32,6 +32,13 @@ def profiled_as(text, tmp_path, strategy, **options):
     return read(Asked("predict", strategy, model=model, profile=str(file), **options))
 
 
+def anywhere(name, tmp_path):
+    """The file of a profile that is like another, for states wherever they are."""
+    path = tmp_path / f"{name}-anywhere.toml"
+    path.write_text(f'title = "t"\nlike = "{name}"\nplaces = {{}}\n')
+    return str(path)
+
+
 def with_owners(plan):
     """The plan, with owners where there may be, if its profile has them."""
     try:

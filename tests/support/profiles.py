@@ -36,6 +36,7 @@ def profiles(draw):
         in_full=some(FULL),
         repeats=draw(st.booleans()),
         rows=some(tuple(NORM_FUNCTIONS)),
+        rows_as_computed=some(tuple(NORM_FUNCTIONS)),
         whole=whole,
         maximum=draw(st.booleans()),
         samples=draw(st.sampled_from(Samples)),

@@ -23,7 +23,7 @@ from spec.models.profiles import TEXTBOOK, realised_parts, rows_of
 from spec.models.states import MIXED_ADAM, POLICIES, State
 from spec.models.transformer import DENSE, STRAIGHT
 from spec.plans.model_strategies import MODEL_AXES
-from tests.support.profiled_plans import MODEL, SHAPE, profiled_as
+from tests.support.profiled_plans import MODEL, SHAPE, anywhere, profiled_as
 from tests.support.profiles import profiles
 
 
@@ -75,9 +75,10 @@ def test_the_textbooks_traffic_is_beside_the_profiles():
     assert beside != of_profile["communication"]["bytes"]["exact"]
 
 
-def test_what_is_rounded_on_its_way_is_told():
+def test_what_is_rounded_on_its_way_is_told(tmp_path):
     def inexact(name, strategy="zero3(2)"):
-        found = rounded(read(Asked("predict", strategy, model=MODEL, profile=name)))
+        profile = anywhere(name, tmp_path)
+        found = rounded(read(Asked("predict", strategy, model=MODEL, profile=profile)))
         return {what: (has, to) for what, has, to in found}
 
     assert not inexact("common") and not inexact("megatron")
