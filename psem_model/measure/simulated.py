@@ -104,7 +104,7 @@ def _require_model(plan: Plan, run: Run) -> None:
         _require_known(model, run)
     elif not model.vocabulary:
         raise BadInput("--vocabulary: missing; expected how many words there are, to train on them")
-    elif model.turned and model.head_dim % 2:
+    elif model.turned and model.turned_features % 2:
         raise BadInput(
             f"these sizes cannot be simulated: given {model.head_dim} features of a head; expected an "
             "even number, as positions by angles turn them in pairs"

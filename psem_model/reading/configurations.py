@@ -17,8 +17,10 @@ from psem_model.text.errors import TOO_DEEP, TOO_MANY_DIGITS, BadInput, nearest,
 from psem_model.text.files import named, read_text
 from psem_model.text.places import EXAMPLES
 from spec.models.transformer import Transformer
+from spec.numbers.arithmetic import ceil_div
 
 FORM = "a model's config.json"
+PARTIAL, ANGLES = "partial_rotary_factor", ("rope_parameters", "rope_scaling")
 SEES = {"full_attention": False, "sliding_attention": True}
 
 
@@ -46,7 +48,8 @@ def shape(fields: Fields, family: Family) -> Transformer:
         "hidden": hidden,
         "heads": heads,
         "kv_heads": heads if family.all_kv_heads else _kv_heads(fields, family, heads),
-        "head_dim": _head_dim(fields, family),
+        "head_dim": (of_head := _head_dim(fields, family)),
+        "rotary": _rotary(fields, family, of_head),
         "feed_forward": fields.size_or(feed_forward, lambda: 4 * hidden)
         if family.wide
         else fields.size(feed_forward),
@@ -74,6 +77,31 @@ def _head_dim(fields: Fields, family: Family) -> int:
     if family.head_dim:  # then it is a number, not null
         return fields.size("head_dim") if "head_dim" in fields.given else family.head_dim
     return fields.size_or("head_dim", lambda: _divided(fields, family))
+
+
+def _rotary(fields: Fields, family: Family, head_dim: int) -> int | None:
+    """How many features of a head are turned, in pairs; None: all of them.
+
+    (transformers, compute_default_rope_parameters: cosines of a share of the features, rounded up)
+    """
+    share = fields.share(family.rotary, family.rotary_share) if family.rotary else 1.0
+    for angles in map(fields.inside, ANGLES):
+        share = _share_of(angles, share, bool(family.rotary))
+        for name, value in angles.given.items():
+            if isinstance(value, dict):  # of a kind of layers
+                _share_of(angles.inside(name), 1.0, False)
+    if not family.rotary or family.rotary != PARTIAL:
+        fields.only(PARTIAL, share)
+    turned = int(head_dim * share)
+    return None if share == 1 else 2 * ceil_div(turned, 2)
+
+
+def _share_of(angles: Fields, share: float, may_be_part: bool) -> float:
+    """The share of a head's features that an object of angles says, or else the given one."""
+    found = angles.share(PARTIAL, share)
+    if found != 1 and not may_be_part:
+        raise angles.wrong(PARTIAL, "1: this model turns all features of a head")
+    return found
 
 
 def _kv_heads(fields: Fields, family: Family, heads: int) -> int:
@@ -171,6 +199,8 @@ def _require_known(fields: Fields, family: Family) -> None:
     """Raise BadInput for a field that was not read, is not null, and may change something."""
     known = fields.read | HARMLESS | family.harmless
     for name, value in fields.given.items():
+        if name in known and name not in fields.read and value is not None:
+            fields.require_type(name)
         if name not in known and value is not None:
             near = nearest(name, known)
             close = f"; nearest: {quoted(near)}" if near else ""

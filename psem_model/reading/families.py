@@ -59,6 +59,8 @@ class Family:
     all_kv_heads: bool = False  # there is no field for them
     head_dim: int | None = None
     no_head_dim: bool = False  # there is no field for it
+    rotary: str = ""  # the field of the share of a head's features that is turned, if it may be part
+    rotary_share: float = 1.0  # that, if absent
     even: bool = False  # heads divide the hidden size, also where head_dim is given
     wide: bool = False  # the MLP is four times the hidden size, if that is absent or null
     tied: bool = False

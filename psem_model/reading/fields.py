@@ -17,6 +17,7 @@ KNOWN = beside(__file__, "fields.toml")
 HARMLESS = frozenset[str]().union(*KNOWN["harmless"].values())
 # what else would change a shape, and what it is where it does not
 PLAIN: Mapping[str, Any] = KNOWN["plain"] | dict.fromkeys(KNOWN["none"]["names"])
+TYPES: Mapping[str, str] = {name: kind for kind, names in KNOWN["types"].items() for name in names}
 BYTES_OF = {"float32": 4, "bfloat16": 2, "float16": 2}  # of stored weights; --bytes says of training
 MOST_LISTED = 10_000  # layers that are told apart
 FUNCTIONS = {
@@ -156,6 +157,30 @@ class Fields:
             raise self.wrong(by if by in self.given else SAME[by], f"a divisor of {name}, {whole}")
         return whole // divisor
 
+    def require_type(self, name: str) -> None:
+        """Refuse a field of another type than it is known to have, though nothing depends on it."""
+        value, kind = self.given[name], TYPES.get(name)
+        if kind == "number" and not _is_number(value):
+            raise self.wrong(name, "a number")
+        if kind == "flag" and not isinstance(value, bool):
+            raise self.wrong(name, "true or false")
+
+    def share(self, name: str, default: float) -> float:
+        """A share of something: above 0, at most 1; null or absent, a default."""
+        value = self.get(name)
+        if value is None:
+            return default
+        if type(value) not in (int, float) or not 0 < value <= 1:
+            raise self.wrong(name, "a number above 0, at most 1")
+        return float(value)
+
+    def inside(self, name: str) -> Fields:
+        """The fields of a field that is an object, or null."""
+        value = self.get(name)
+        if not isinstance(value, dict | None):
+            raise self.wrong(name, "an object, or null")
+        return Fields(f"{self.path}, {name}", value or {})
+
     def stored(self, method: str) -> None:
         """Refuse stored weights that are quantised otherwise; --bytes says what training takes."""
         given = self.get("quantization_config")
@@ -169,3 +194,7 @@ class Fields:
                 dict.fromkeys("none" if v in (None, {}) else json.dumps(v) for v in values)
             )
             raise self.wrong(name, f"{expected}: no other shape is known")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -129,11 +129,11 @@ class TransformerTables(Tables):
         return self.numbers.count(2 * rng.integers(0, 2, size=self.shape(indices)))
 
     def turns(self) -> tuple[Array, Array]:
-        """Cosines and sines (positions, half of a head's features); in residues any numbers.
+        """Cosines and sines (positions, half of a head's turned features); in residues any numbers.
 
         Angles: position / 10000^(2 i / d) (arXiv 2104.09864, section 3.2.2).
         """
-        s, half = self.sizes["s"], self.sizes["d"] // 2
+        s, half = self.sizes["s"], int(self.model.turned_features) // 2
         if not isinstance(self.numbers, Floating):
             return self.random(self.rng("cos"), (s, half)), self.random(self.rng("sin"), (s, half))
         angles = np.arange(s)[:, None] / 10000.0 ** (np.arange(half) / half)
@@ -211,10 +211,15 @@ class TransformerTables(Tables):
         return self.numbers.count(found)
 
     def _angles(self, shape: tuple[int, ...]) -> Array:
-        """Matrices (positions, features, turned features) that turn feature i with i + half."""
+        """Matrices (positions, features, turned features) that turn feature i with i + half.
+
+        Features after those that are turned stay as they are.
+        """
         cos, sin = self.turns()
         half = cos.shape[1]
         found, first = self.numbers.zeros(shape), np.arange(half)
+        others = np.arange(2 * half, shape[-1])
+        found[:, others, others] = self.numbers.count(np.ones(len(others), np.int64))
         found[:, first, first] = found[:, first + half, first + half] = cos
         found[:, first, first + half] = sin
         found[:, first + half, first] = self.numbers.reduce(-sin)

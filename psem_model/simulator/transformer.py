@@ -148,15 +148,24 @@ class Forward(Pass):
         return self.model.turned and STRAIGHT not in self.kind
 
     def turned(self, x: Node) -> Node:
-        """Features i and i + half of queries or keys (samples, positions, ..., features), turned."""
+        """Features i and i + half of queries or keys (samples, positions, ..., features), turned.
+
+        Those after the turned ones stay: their cosine is 1, and their sine is 0.
+        """
         if not self.turns:
             return x
         numbers, size = self.tables.numbers, x.value.shape[-1]
         between = (1,) * (x.value.ndim - 3)
         cos, sin = (t.reshape(len(t), *between, -1) for t in self.tables.turns())
-        along = Node(np.concatenate((cos, cos), -1), fixed=True)
-        across = Node(np.concatenate((numbers.reduce(-sin), sin), -1), fixed=True)
-        other = self.tape.pick(x, (np.arange(size) + size // 2) % size, x.value.ndim - 1)
+        half = cos.shape[-1]
+        still = (*cos.shape[:-1], size - 2 * half)
+        ones = numbers.count(np.ones(still, np.int64))
+        along = Node(np.concatenate((cos, cos, ones), -1), fixed=True)
+        zeros = numbers.zeros(still)
+        across = Node(np.concatenate((numbers.reduce(-sin), sin, zeros), -1), fixed=True)
+        of_pairs = (np.arange(2 * half) + half) % max(1, 2 * half)
+        others = np.concatenate((of_pairs, np.arange(2 * half, size)))
+        other = self.tape.pick(x, others, x.value.ndim - 1)
         return self.tape.add(self.tape.multiply(x, along), self.tape.multiply(other, across))
 
     def attention(self, y: Node) -> Node:

@@ -130,7 +130,7 @@ def numbers_of(
     tokens = sum(_tokens(of[name], READS[name], indices, mesh) for name in of if name in READS)
     learned = NUMBER_BYTES * indices["s"] if model.positions and EMBEDDING in of else 0
     is_needed = model.turned and any(map(is_turned, of))
-    turned = 2 * width * indices["s"] * model.head_dim if is_needed else 0
+    turned = 2 * width * indices["s"] * model.turned_features if is_needed else 0
     return Numbers(NUMBER_BYTES * tokens, learned + turned + (COUNT_BYTES if HEAD in of else 0))
 
 

@@ -99,6 +99,7 @@ class Transformer:
     biases: frozenset[str] = frozenset({"qkv", "output", "mlp"})
     positions: Number = 0  # learned ones
     spare: Number = 0  # learned places before that of the first token
+    rotary: Number | None = None  # features of a head that are turned, the first ones; none: all
     angles: bool = True  # where none are learned, queries and keys are turned by their position
     distances: bool = False  # scores fall with the distance of the key (ALiBi)
     windows: tuple[Number, ...] = ()  # of the layers in turn: latest tokens that one sees; 0: all
@@ -126,6 +127,11 @@ class Transformer:
     def turned(self) -> bool:
         """Whether queries and keys are turned by the angles of their positions, features in pairs."""
         return self.angles and not self.positions
+
+    @property
+    def turned_features(self) -> Number:
+        """How many features of a head are turned."""
+        return self.head_dim if self.rotary is None else self.rotary
 
     def window(self, layer: int) -> Number:
         """How many of the latest tokens a token sees, itself included; 0: all of them.

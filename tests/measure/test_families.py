@@ -30,6 +30,10 @@ TINY = {
         **{"no_rope_layers": None, "use_qk_norm": True},
     },
 }
+PARTLY_TURNED = {
+    **{"hidden_size": 32, "intermediate_size": 8, "num_hidden_layers": 4, "vocab_size": 9},
+    **{"num_attention_heads": 4, "max_position_embeddings": 8, "rotary_pct": 0.25},
+}
 PLANS = {
     "zero3": 2,
     "tp": 2,
@@ -68,6 +72,16 @@ def test_a_small_model_of_the_family_trains_as_one_device_and_takes_what_is_pred
     found = json.loads(out)
     assert found["matches"]
     assert [key for stage in found["stages"] for key, f in stage.items() if not f["equal"]] == []
+
+
+@pytest.mark.parametrize("arithmetic", ["modular", "float64"])
+@pytest.mark.parametrize("plan", ["zero3(2)", "tp(2)", "cp(2)"])
+def test_features_of_a_head_that_are_not_turned_stay_as_they_are(plan, arithmetic, tmp_path, psem):
+    path = tmp_path / "config.json"
+    fields = json.loads((CONFIGURATIONS / "pythia-160m.json").read_text())
+    path.write_text(json.dumps(fields | PARTLY_TURNED))
+    run = ("--sequence", 8, "--profile", "pytorch", "--arithmetic", arithmetic)
+    assert psem("simulate", plan, "--model", path, *run)[0] == 0
 
 
 @pytest.mark.parametrize("plan", PLANS)

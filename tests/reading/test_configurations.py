@@ -355,3 +355,49 @@ def test_what_other_published_configurations_have_besides_changes_nothing(shape)
 def test_a_field_may_have_its_other_name(shape):
     assert shape("gpt2", n_embd=..., hidden_size=768) == shape("gpt2")
     assert shape("mixtral-8x7b-v0.1", num_local_experts=..., num_experts=8).experts == 8
+
+
+NEOX = published("pythia-160m")  # heads of 64 features
+PHI = published("phi-4")  # of 128
+LLAMA = published("llama-3.2-1b")
+
+
+@pytest.mark.parametrize(
+    ("content", "fields", "turned"),
+    [
+        (NEOX, {}, 16),
+        (NEOX, {"rotary_pct": None}, 16),  # a quarter, if absent
+        (NEOX, {"rotary_pct": 0.3}, 20),  # of 19 features, in pairs
+        (NEOX, {"rotary_pct": 1.0}, None),
+        (NEOX, {"rope_parameters": {"partial_rotary_factor": 0.5}}, 32),
+        (PHI, {}, None),
+        (PHI, {"partial_rotary_factor": 0.75}, 96),
+        (LLAMA, {"partial_rotary_factor": 1.0}, None),
+    ],
+)
+def test_a_share_of_a_heads_features_is_turned(content, fields, turned, tmp_path):
+    """As many columns as transformers' cosines have: compute_default_rope_parameters."""
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(content | fields))
+    assert read(str(path)).model.rotary == turned
+
+
+@pytest.mark.parametrize(
+    ("content", "fields", "words"),
+    [
+        (LLAMA, {"partial_rotary_factor": 0.5}, "partial_rotary_factor: given 0.5; expected 1.0"),
+        (LLAMA, {"rope_scaling": {"partial_rotary_factor": 0.5}}, "rope_scaling, partial_rotary"),
+        (LLAMA, {"rope_scaling": {"full": {"partial_rotary_factor": 0.5}}}, "full, partial_rotary"),
+        (LLAMA, {"rope_scaling": "yarn"}, 'given "yarn"; expected an object, or null'),
+        (NEOX, {"rotary_pct": 0}, "given 0; expected a number above 0, at most 1"),
+        (NEOX, {"rotary_pct": "a"}, 'given "a"; expected a number above 0, at most 1'),
+        (NEOX, {"partial_rotary_factor": 0.5}, "given 0.5; expected 0.25"),
+        (PHI, {"partial_rotary_factor": 1.5}, "expected a number above 0, at most 1"),
+    ],
+)
+def test_another_share_is_refused(content, fields, words, tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(content | fields))
+    with pytest.raises(BadInput) as error:
+        read(str(path))
+    assert words in str(error.value) and "\n" not in str(error.value)

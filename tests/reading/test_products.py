@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from proofs.registry import ROOT
+from psem_model.reading.fully_sharded import FULLY_SHARDED, factor
+from psem_model.reading.placements import placement
 from psem_model.reading.products import NAMES, parse
 from psem_model.text.errors import BadInput
-from spec.plans.compose import HoldError, OverAllError, OverlapError, Product, factor
+from spec.plans.compose import HoldError, OverAllError, OverlapError, Product
 
 CONFIGURATIONS = ROOT / "examples" / "configurations"
 DENSE = ["--config", CONFIGURATIONS / "llama-3.1-405b.json", "--sequence", 8192]
@@ -134,3 +137,23 @@ def test_as_many_sizes_are_asked_for_as_are_taken(psem):
     assert code == 2
     sizes = err.split("such as ")[1].split()[0]
     assert psem(*args, "--devices", sizes, "--accumulate", 1)[0] == 0
+
+
+def test_fully_sharded_strategies_have_the_options_of_their_systems():
+    held, on_host = parse("hsdp-hold").product.states, parse("fsdp-offload").product.states
+    assert replace(held, hold=False) == parse("hsdp").product.states and held.hold
+    given = "parameters=S*+O,optimizer=S+O,gradients=S+O,activations=S"
+    assert on_host == placement(given, False)
+    assert parse("fsdp-hold-offload").product.states == placement(given, True)
+    assert parse("zero3-offload").product.states == on_host
+    given = "parameters=replica:R/shard:S*+O,optimizer=replica:R/shard:S+O"
+    given += ",gradients=replica:R/shard:S+O,activations=replica:S/shard:S"
+    assert parse("hsdp-offload").product.states == placement(given, False)
+    assert parse("hsdp-hold-offload").product.states == placement(given, True)
+
+
+@pytest.mark.parametrize("name", FULLY_SHARDED)
+def test_fully_sharded_strategies_are_right_whatever_their_options(name, psem):
+    assert psem("check", f"{name} * tp", "--bytes", "mixed-adam")[0] == 0
+    mesh = "2x2" if name.startswith("hsdp") else "2"
+    assert psem("simulate", name, "--psi", "30", "--devices", mesh)[0] == 0

@@ -250,6 +250,12 @@ def test_cosines_and_sines_are_kept_where_layers_of_any_kind_are_turned(kind, ha
     assert numbers_of((program,), model, {"s": 8}, {}, 2).places == has
 
 
+def test_cosines_and_sines_are_of_the_features_that_are_turned():
+    model = replace(small("llama", True), head_dim=8, rotary=2)
+    program = distribute(layer(model, frozenset()), ())
+    assert numbers_of((program,), model, {"s": 5}, {}, 4).places == 4 * 2 * 5 * 2
+
+
 def test_norms_whose_tokens_are_cut_are_summed_by_each_use_or_first(tmp_path):
     def sent(text, strategy="tp+sp(2)", what="all_reduce"):
         moved = profiled_as(text, tmp_path, strategy, accumulate="3").fullest.moved

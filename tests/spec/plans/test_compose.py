@@ -13,6 +13,7 @@ from proofs.plans.factor_order import _unordered
 from proofs.registry import ROOT
 from psem_model.check.steps import check_product
 from psem_model.predict.states import predict_schedule
+from psem_model.reading.fully_sharded import factor
 from psem_model.reading.products import NAMES, parse
 from psem_model.reading.shapes import small
 from psem_model.text.errors import BadInput
@@ -28,7 +29,6 @@ from spec.plans.compose import (
     OverlapError,
     Product,
     combined,
-    factor,
 )
 from spec.plans.modes import Mode
 from spec.plans.placement import place_states
