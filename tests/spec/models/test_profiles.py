@@ -252,7 +252,7 @@ def test_cosines_and_sines_are_kept_where_layers_of_any_kind_are_turned(kind, ha
 
 def test_cosines_and_sines_are_of_the_features_that_are_turned():
     model = replace(small("llama", True), head_dim=8, rotary=2)
-    program = distribute(layer(model, frozenset()), ())
+    program = program_of(layer(model, frozenset()), ())
     assert numbers_of((program,), model, {"s": 5}, {}, 4).places == 4 * 2 * 5 * 2
 
 
