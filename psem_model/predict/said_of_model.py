@@ -175,7 +175,7 @@ class _OfModel:
             cells = ("sent at a boundary", words, form)
             rows.append(Row(cells, "sent_per_boundary", told={ITSELF: sent}))
         title = f"pipeline: idle time, if {idle_if(pipe)}"
-        columns = (Column("what"), Column("size"), Column("formula", 1))
+        columns = (Column("what"), Column("size"), Column("formula"))
         return Section(title, columns, tuple(rows), key="pipeline")
 
     def inputs(self) -> dict[str, Any]:

@@ -48,6 +48,8 @@ LLAMA = ("--model", "llama-3-70b", "--sequence", "8192")
 REPORTS = [
     ("predict", "zero1(2) * tp+sp(8) * pp(4)", *LLAMA),
     ("compare", "zero1(16) * tp(8)", "zero3(128)", "zero1(4) * tp(8) * pp(4)", *LLAMA),
+    ("predict", "pp(4) * dp(1)", "--order", "zb-h1", "--accumulate", "16", *LLAMA),
+    ("predict", "pp(4) * tp(2)", "--order", "dualpipev", "--accumulate", "16", *LLAMA),
     ("predict", "hsdp", "--psi", "70e9", "--devices", "8x8", "--unit", "1e9"),
     ("predict", "zero3", "--psi", "70e9", "--devices", "64"),
 ]
