@@ -13,6 +13,7 @@ from spec.models.transformer import DROPPED, Transformer
 
 BLOCKS: dict[str, dict[str, Any]] = {  # kinds of layers, as their authors built them
     "gpt": {"dropout": DROPPED, "tied": True, "angles": False},  # arXiv 2104.04473
+    "gpt-without-dropout": {"tied": True, "angles": False},
     "llama": {"gated": True, "function": "silu", "norm": "rms_norm", "biases": frozenset()},
 }
 SHAPE = (  # options that give a model's shape in numbers
@@ -56,7 +57,7 @@ def _require_alone(given: Typed) -> None:
 def transformer(given: Typed) -> Transformer:
     """A model from a configuration file, or from the numbers that give its shape.
 
-    `block`: gpt or llama; none is gpt. Raises BadInput.
+    `block`: of `BLOCKS`; none is gpt. Raises BadInput.
     """
     if given.get("config") is not None:
         _require_alone(given)
@@ -130,7 +131,7 @@ def _shaped(block: str, given: Mapping[str, int | None], sequence: str | None) -
         head_dim=given["head_dim"] or hidden // heads,
         feed_forward=given["feed_forward"] or 4 * hidden,
         vocabulary=given["vocabulary"] or 0,
-        positions=_places(given["vocabulary"], sequence) if block == "gpt" else 0,
+        positions=0 if BLOCKS[block].get("angles", True) else _places(given["vocabulary"], sequence),
         experts=given["experts"] or 0,
         chosen=given["chosen"] or 0,
         **BLOCKS[block],

@@ -50,7 +50,7 @@ def test_every_option_says_what_it_takes(psem):
 def test_choices_are_shown(psem):
     _, out, _ = psem("simulate", "--help")
     for choices in (
-        "[gpt|llama]",
+        "[gpt|gpt-without-dropout|llama]",
         "[gpipe|1f1b|interleaved|zb-h1|zb-h2|dualpipev]",
         "[modular|exact|float64]",
     ):
@@ -152,4 +152,4 @@ def test_an_argument_that_is_too_many_is_named_and_what_is_expected(psem):
 
 def test_a_choice_is_refused_with_the_nearest_name(psem):
     _, _, err = psem("derive", "tp", "--block", "lama")
-    assert re.search(r"--block: given 'lama'; expected one of gpt, llama; nearest: llama$", err.strip())
+    assert re.search(r"--block: given 'lama'; expected one of gpt, gpt-without-dropout, llama; nearest: llama$", err.strip())

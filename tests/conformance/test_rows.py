@@ -1,17 +1,20 @@
 """What was recorded of PyTorch is what psem derives, or differs by a formula."""
 
-from dataclasses import replace
+import json
+from dataclasses import fields, replace
 
 import pytest
 
 from conformance.cases import cases
 from conformance.figures import Figure
 from conformance.logs import FOLDER, file_of, log_of, recorded
-from conformance.page import ON_HOST
 from conformance.plans import Planned, figures_of, product_of
-from conformance.profiles import changes, name_of
+from conformance.profiles import changes
 from conformance.rows import EQUAL_WITHIN, Verdict, rows_of
-from psem_model.predict.asked import Asked
+from conformance.shapes import Configured, Mlp
+from conformance.typed import CONFIG, can_be_typed, options_of, shown, strategy_of
+from psem_model.commands.predict import predict
+from psem_model.predict.asked import OF_MODELS, Asked, asked
 from psem_model.predict.read import read
 
 CASES = cases()
@@ -95,35 +98,31 @@ def test_a_row_fails_if_anything_recorded_on_any_rank_is_more(case):
             assert damaged.verdict is Verdict.FAILS
 
 
-OF_MODEL = ("layers", "hidden", "heads", "kv_heads", "feed_forward", "vocabulary", "sequence")
-AS_TYPED = {
-    "ddp, decoder 2x16x24 4/4 32, batch 2": "dp(2)",
-    "zero redundancy, decoder 2x16x24 4/4 32, batch 2": "zero1(2)",
-    "fsdp2, decoder 2x16x24 4/4 32, batch 2": "fsdp(2)",
-    "tp+sp, decoder 2x16x24 4/4 32, tensor 2": "tp+sp(2)",
-    "tp, decoder 2x16x24 4/4 32, tensor 2, cut loss": "tp(2)",
-    "tp, decoder 2x16x24 4/4 32, tensor 2, whole words": "tp(2)",
-    "fsdp2, decoder 2x16x24 4/4 32, batch 2, mixed": "fsdp(2)",
-    "fsdp2, decoder 2x16x24 4/4 32, batch 2, reshard": "fsdp(2)",
-    "fsdp2, decoder 2x16x24 4/4 32, batch 2, no reshard": "fsdp-hold(2)",
-    "fsdp2 x tp, decoder 2x32x48 8/8 64, batch 2 x tensor 2": "zero3(2) * tp(2)",
-    "fsdp2 x tp+sp, decoder 2x32x48 8/8 64, batch 2 x tensor 2": "zero3(2) * tp+sp(2)",
-    "cp, fused decoder 2x16x24 4/4 32, context 2, rotate all-gather": "cp(2)",
-    "fsdp2, decoder 2x16x24 4/4 32, batch 4, offload": ON_HOST,
-}
+TYPED = [case for case in CASES if can_be_typed(case)]
 
 
-@pytest.mark.parametrize("name", AS_TYPED)
-def test_the_plan_of_a_case_is_the_one_that_a_user_types(name):
-    case = BY_NAME[name]
-    model = {key: str(getattr(case.model, key)) for key in OF_MODEL}
-    model |= {"block": "llama", "micro_batch": str(case.samples)}
-    asked = Asked("predict", AS_TYPED[name], model=model, profile=name_of(case))
-    if case.offload:
-        asked = replace(asked, strategy=None, placement=AS_TYPED[name], devices="4")
-    typed = read(asked).fullest
-    planned = Planned(case, log_of(case).shapes)
-    assert figures_of(typed) == figures_of(planned.profile.fullest)
+def as_typed(case, folder):
+    """The plan of the command that is typed for a case."""
+    if isinstance(case.model, Configured):
+        (folder / CONFIG).write_text(json.dumps(case.model.content))
+    given = [strategy_of(case), *options_of(case, str(folder / CONFIG))]
+    params = predict.make_context("predict", given).params
+    known = {f.name for f in fields(Asked)} | {*OF_MODELS}
+    return read(asked("predict", {name: value for name, value in params.items() if name in known}))
+
+
+@pytest.mark.parametrize("strategy", {case.strategy: None for case in TYPED})
+def test_the_plan_of_a_case_is_the_one_that_a_user_types(strategy, tmp_path):
+    for case in (case for case in TYPED if case.strategy == strategy):
+        planned = Planned(case, log_of(case).shapes)
+        assert figures_of(as_typed(case, tmp_path).fullest) == figures_of(planned.profile.fullest)
+
+
+def test_all_but_perceptrons_and_sizes_that_a_user_chose_can_be_typed():
+    others = [case for case in CASES if case not in TYPED]
+    assert all(isinstance(case.model, Mlp) or case.bucket for case in others)
+    assert {case.strategy for case in TYPED} == {case.strategy for case in CASES}
+    assert {case.strategy for case in shown()} == {case.strategy for case in CASES}
 
 
 WAITING = [case for case in CASES if not case.each and case.ranks < 5]
