@@ -1,6 +1,5 @@
 """Help and completion: every command has groups of options and examples that run; names complete."""
 
-import re
 import shlex
 
 import click
