@@ -36,6 +36,7 @@ ERRORS: dict[str, tuple[Terms, Callable[[int, int], bool]]] = {
     ),
     "five micro-steps": ({(0, 1): 1, (0, 0): -5}, lambda _, m: m == 5),
     "twelve samples": ({(1, 1): 1, (0, 0): -12}, lambda n, m: n * m == 12),
+    "four samples, less than the number": ({(0, 0): 4, (1, 1): -1}, lambda n, m: n * m == 4),
     "as many micro-steps": ({(1, 0): 1, (0, 1): -1}, lambda n, m: n == m),
 }
 SHIFT = 5  # devices further on: whose slices these are

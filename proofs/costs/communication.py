@@ -212,7 +212,7 @@ def offload_moves_gradients_down_and_weights_up(k: Kernel) -> tuple[Theorem, ...
     """ZeRO-Offload moves (m g + w) ceil(Psi/N) bytes over each host link per step. (Claim X5)
 
     On one device with 2-byte weights and gradients that is 4 Psi (ZeRO-Offload 2101.06840); a
-    placement that keeps nothing on the host moves nothing there.
+    placement that keeps nothing on the host moves nothing there; nor does optimizer state of no size.
     """
     s = Symbols(k)
     traffic = k.prove(
@@ -227,9 +227,13 @@ def offload_moves_gradients_down_and_weights_up(k: Kernel) -> tuple[Theorem, ...
     kept = Schedule((BATCH,), tuple((dict.fromkeys(State, Rest()) | slices).items()), (), ())
     sizes = Sizes(s.psi, {BATCH: s.n}, BytePolicy(2, 2, 12), None, Symbolic([(s.psi, s.c)]))
     ways = [Op(Kind.FETCH, Phase.UPDATE, *way) for way in (WEIGHTS_AT_REST, WEIGHTS_AT_REST[::-1])]
+    stateless = replace(sizes, policy=BytePolicy(2, 2, 0))
     room = k.prove(
         "as_much_as_there_is_room_for_on_both_sides",
-        And(*(elements_sent(op, kept, sizes) == s.c for op in ways)),
+        And(
+            *(elements_sent(op, kept, sizes) == s.c for op in ways),
+            *(elements_sent(op, kept, stateless) == 0 for op in ways if op.target is Buffer.OPTIMIZER),
+        ),
     )
     others = k.prove(
         "nothing_without_offload",

@@ -49,10 +49,13 @@ def owners_send_what_rings_do(k: Kernel) -> None:
                     expected.sent(axes, within, all_gather_sends, fills),
                     any_one.sent_to_gather(axes, within),
                 ),
-                (
-                    [each.sent_to_sum(2, axes) for each in of_each],
-                    expected.summed(axes),
-                    any_one.sent_to_sum(2, axes),
+                *(
+                    (
+                        [each.sent_to_sum(devices, axes) for each in of_each],
+                        expected.summed(devices, axes),
+                        any_one.sent_to_sum(devices, axes),
+                    )
+                    for devices in (2, 3)
                 ),
             ):
                 _require(k, *found)
@@ -80,9 +83,13 @@ class _Expected:
     def held(self, axes: Axes) -> list[int]:
         return [sum(self.owned(place, axes)) for place in self.places]
 
-    def summed(self, axes: Axes) -> list[int]:
-        """Each weight is summed over two devices, each of which has half of it, rounded up."""
-        return [sum(2 * ceil_div(size, 2) for size in self.owned(place, axes)) for place in self.places]
+    def summed(self, devices: int, axes: Axes) -> list[int]:
+        """Each weight is cut in as many chunks, rounded up; one is sent in each step of two rings."""
+        chunks = 2 * ring_steps(devices)
+        return [
+            sum(chunks * ceil_div(size, devices) for size in self.owned(place, axes))
+            for place in self.places
+        ]
 
     def owned(self, at: Device, axes: Axes) -> list[int]:
         """Weights of all who are where a device is, along some axes."""

@@ -78,23 +78,26 @@ def own_model_is_alike(k: Kernel) -> None:
         raise KernelError(f"{k.claim}: a model of GPT's parts has other layers, or indices, than GPT")
 
 
-def experts_weights_are_counted(k: Kernel) -> None:
-    """Raise KernelError unless a token passes as many weights as without experts, in a wider MLP.
+def experts_weights_are_counted(k: Kernel, model: Transformer) -> tuple[Theorem, Theorem]:
+    """A token passes as many weights as without experts, in an MLP as wide as those it chooses.
 
-    And the router's; and unless each module that predicts further tokens has those of a last layer.
+    And the router's; of a model that has experts. Each module that predicts further tokens has those
+    of a last layer, what joins two of a token's features, and three norms.
     """
-    model = replace(LLAMA, layers=3, experts=4, chosen=2)
-    wide = replace(LLAMA, layers=3, feed_forward=model.chosen * model.feed_forward)
+    layers, further = k.reals("layers further")
+    several = replace(model, layers=layers)
+    wide = replace(several, feed_forward=model.chosen * model.feed_forward, experts=0, chosen=0)
     h, all_of_wide = model.hidden, sum(parameters(wide).values())
-    routers = model.layers * h * model.experts
-    for shape, expected in ((model, all_of_wide + routers), (wide, all_of_wide)):
-        if active(shape) != expected:
-            raise KernelError(f"{k.claim}: a token passes {active(shape)} weights, not {expected}")
-    several = replace(model, dense=8, kinds=(frozenset({DENSE}), USUAL), further=2)
-    two, one = (sum(parameters(replace(several, layers=n)).values()) for n in (2, 1))
-    expected = several.further * (two - one + 2 * h**2 + 3 * h)
-    if further_elements(replace(several, layers=2)) != expected:
-        raise KernelError(f"{k.claim}: further modules have other weights than {expected}")
+    passed = And(
+        active(several) == all_of_wide + layers * h * model.experts, active(wide) == all_of_wide
+    )
+    unlike = replace(model, dense=8, kinds=(frozenset({DENSE}), USUAL), further=further)
+    two, one = (sum(parameters(replace(unlike, layers=n)).values()) for n in (2, 1))
+    has = further_elements(replace(unlike, layers=2))
+    return (
+        k.prove("a_token_passes_so_many_weights", passed),
+        k.prove("further_modules_have", has == further * (two - one + 2 * h * h + 3 * h)),
+    )
 
 
 ROWS: dict[

@@ -264,8 +264,8 @@ def _is_gathered(op: Op) -> bool:
 
 def at_the_start(schedule: Schedule) -> list[Op]:
     """What takes room when a step begins, as the one before left it, and does not rest."""
-    kept = Op(Kind.KEEP, Phase.FORWARD, Buffer.PARAMETERS, Buffer.VIEW)
-    views = {buffer: replace(kept, into=buffer) for buffer in schedule.start}
+    kept = (Op(Kind.KEEP, Phase.FORWARD, Buffer.PARAMETERS, buffer) for buffer in schedule.start)
+    views = {op.target: op for op in kept}
     views |= {op.target: op for op in schedule.ops if op.target in views and op.takes_room}
     return [replace(view, span=Span.ALL_UNITS) for view in views.values()]
 

@@ -173,11 +173,11 @@ def largest_part(model: Model, sequence: Number = 1) -> Number:
 
 def active(model: Transformer) -> Number:
     """Elements of the weights that one token passes: of experts, those that it chooses; all words."""
-    found, indices = parameters(model), model.sizes(1, 1)
+    found = parameters(model)
     of_experts = {w.name for part in parts(model) for w in part.weights if "e" in w.indices}
     passed = sum(size for name, size in found.items() if name.partition(".")[2] not in of_experts)
     chosen = sum(size for name, size in found.items() if name.partition(".")[2] in of_experts)
-    return passed + (chosen * model.chosen // indices["e"] if chosen else 0)
+    return passed + (quotient(chosen * model.chosen, model.experts) if of_experts else 0)
 
 
 def further_elements(model: Transformer) -> Number:

@@ -76,7 +76,7 @@ def is_settled(entry, text):
     """Whether the log's result of a change is kept."""
     if text == "--unnoticed":
         return entry.by == CLAIM
-    return entry.by != UNTRIED and (entry.by != NOTHING or entry.change in explained())
+    return entry.by not in (UNTRIED, PENDING) and (entry.by != NOTHING or entry.change in explained())
 
 
 def told(label, places):
