@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from proofs.claim import claim
-from proofs.costs.model_symbols import Symbols, with_experts
+from proofs.costs.model_symbols import Symbols, latent_layer, with_experts
 from proofs.costs.own_parts import (
     own_parts_are_all,
     own_parts_of_layers_are_all,
@@ -32,7 +32,6 @@ from spec.costs.model_costs import numbers_of, weight_elements
 from spec.derivation.programs import EVERYTHING, PAIRS
 from spec.models.parts import embedding, head, layer
 from spec.models.profiles import TEXTBOOK, realised
-from spec.models.transformer import Latent
 from spec.models.values import Part
 
 
@@ -148,18 +147,20 @@ def _latent_layer(x: Symbols) -> tuple[Theorem, ...]:
     are turned and others, values, and what attention gives the output product. Turned features of keys
     are made from all features, once for all heads. (2405.04434, section 2.1)
     """
-    few, of_queries, straight, of_values = x.k.reals("few of_queries straight of_values")
-    shape = replace(x.shape, latent=Latent(few, of_queries, straight, of_values))
-    x.sizes |= {**shape.sizes(x.b, x.s), "r": x.sizes["r"]}
-    part = layer(replace(LLAMA, latent=Latent(4, 4, 2, 2)))
+    part, few, of_queries, straight, of_values = latent_layer(x)
     program, tokens, of_a_key = x.program("", part=part), x.b * x.s, straight + x.d
     heads = (x.a + x.kv) * (of_a_key + of_values)
-    kept = tokens * (8 * x.h + 4 * (few + of_queries) + 2 * heads + 8 * x.f + 2 * x.a * x.s)
+    whole = tokens * (8 * x.h + 4 * (few + of_queries))
+    inner = tokens * (2 * heads + 8 * x.f + 2 * x.a * x.s)
+    rows = {
+        "latent": (program, whole + inner),
+        "tp_latent": (x.program("tp", part=part), whole + inner / x.n),
+    }
     of_inputs = x.h * (of_queries + few + x.d) + of_queries + few
     of_few = of_queries * x.a * of_a_key + few * x.kv * (straight + of_values)
     has = of_inputs + of_few + x.a * of_values * x.h + 3 * x.h * x.f + 2 * x.h
     found = sum(weight_elements(program, x.sizes, {}).values())
-    return (*x.keeps({"latent": (program, kept)}), x.k.prove("latent_layer_has", found == has))
+    return (*x.keeps(rows), x.k.prove("latent_layer_has", found == has))
 
 
 def _numbers_take(x: Symbols, rows: Mapping[str, tuple[str, Part | None, Any, Any]]) -> list[Theorem]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from proofs.claim import claim
-from proofs.costs.model_symbols import MODELS, Symbols, sums, with_experts
-from proofs.language.programs import GPT
+from proofs.costs.model_symbols import MODELS, Symbols, latent_layer, sums, with_experts
+from proofs.language.programs import GPT, LLAMA
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from spec.derivation.programs import EVERYTHING, PAIRS, program_of
 from spec.models.parts import layer
@@ -26,8 +26,9 @@ def tensor_parallelism_moves_eight_of_a_layer(k: Kernel) -> tuple[Theorem, ...]:
     With sequence parallelism the same if what is gathered is held, and 2bsh(n-1)/n more backward if
     it is gathered again. Recomputing everything adds a forward, recomputing attention nothing. Of
     gradients, nothing without sequence parallelism; with it those of what is on every device: norms'
-    scales and shifts, and the offsets after the two row-parallel products. (Claim X6; Megatron-LM
-    1909.08053 section 3, 2205.05198 section 4.2.2)
+    scales and shifts, and the offsets after the two row-parallel products. Where queries, keys and
+    values are made from few features, backward sums these in place of what attention takes.
+    (Claim X6; Megatron-LM 1909.08053 section 3, 2205.05198 section 4.2.2)
     """
     found: list[Theorem] = []
     for name, model in MODELS:
@@ -51,7 +52,24 @@ def tensor_parallelism_moves_eight_of_a_layer(k: Kernel) -> tuple[Theorem, ...]:
             words = f"{strategy}_{how}_again_backward".replace("+", "_")
             volumes[words] = (program, program.backward, backward)
         found += x.sends(volumes)
-    return tuple(found)
+    return *found, *_latents_are_summed(k.part("latent"))
+
+
+def _latents_are_summed(k: Kernel) -> list[Theorem]:
+    """Of a layer with latents: what all devices make of each token is summed backward, not its input.
+
+    These are the features of keys and values, those of queries, and the turned ones of keys.
+    """
+    x = Symbols(k, LLAMA)
+    of = latent_layer(x)
+    tp, tokens = x.program("tp", part=of.part), x.b * x.s
+    features = of.few + of.of_queries + x.d
+    return x.sends(
+        {
+            "latent_forward": (tp, tp.forward, 4 * x.passed * (tokens * x.h)),
+            "latent_backward": (tp, tp.backward, 2 * x.passed * (tokens * (x.h + features))),
+        }
+    )
 
 
 @claim("X7")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from proofs.costs.reciprocals import divisor
 from proofs.language.programs import GPT, LLAMA
@@ -21,7 +21,7 @@ from spec.devices.layouts import PARTIAL, WHOLE
 from spec.language.moves import Move
 from spec.language.programs import Line, Program
 from spec.models.parts import layer
-from spec.models.transformer import Transformer
+from spec.models.transformer import Latent, Transformer
 from spec.models.values import Part
 from spec.plans.model_strategies import MODEL_AXES
 
@@ -115,3 +115,26 @@ def with_experts(k: Kernel) -> tuple[Symbols, Any, Any]:
     x.b, slots = experts * samples, samples * x.s * chosen
     x.sizes |= {"b": x.b, "j": experts, "e": experts, "c": slots}
     return x, experts, chosen
+
+
+class LatentLayer(NamedTuple):
+    """A layer whose queries, keys and values are made from few features of each token, and how many.
+
+    `few`: those of keys and values; `of_queries`: those of queries; `straight`: features of a head that
+    are not turned; `of_values`: of its values.
+    """
+
+    part: Part
+    few: Any
+    of_queries: Any
+    straight: Any
+    of_values: Any
+
+
+def latent_layer(x: Symbols) -> LatentLayer:
+    """Such a layer of a model of any sizes, which has these sizes then, too."""
+    few, of_queries, straight, of_values = x.k.reals("few of_queries straight of_values")
+    shape = replace(x.shape, latent=Latent(few, of_queries, straight, of_values))
+    x.sizes |= {**shape.sizes(x.b, x.s), "r": x.sizes["r"]}
+    part = layer(replace(LLAMA, latent=Latent(4, 4, 2, 2)))
+    return LatentLayer(part, few, of_queries, straight, of_values)
