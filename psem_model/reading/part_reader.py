@@ -84,11 +84,10 @@ class PartReader:
         self.require_widths()
         returns = self.one(table, "returns", self.backward) if takes else None
         gradients = self.gradients(table, weights)
-        operations = tuple(
-            self.whole(line)
-            for line in lines
-            if isinstance(line, Operation) and line.function != LOG_TOTAL  # it is how, not what
-        )
+        does = [self.whole(line) for line in lines if isinstance(line, Operation)]
+        read = {self.root(gives), *(value for line in does for value in line.reads)}
+        # a log-sum-exp that nothing is computed of is how a softmax is made again, not what
+        operations = tuple(line for line in does if line.function != LOG_TOTAL or line.makes in read)
         part = Part(self.name, operations, takes, self.root(gives))
         made, kept = {seed, *weights}, dict[Value, None]()
         for line in back:

@@ -358,7 +358,8 @@ class _Work:
         for place, value in enumerate(line.reads):
             if value.role is Role.CONSTANT:
                 continue
-            makes = cotangent_of(value, f" of {line.makes.name}")
+            again = " again" if value in line.reads[:place] else ""
+            makes = cotangent_of(value, f" of {line.makes.name}{again}")
             if line.function == LOG_TOTAL:
                 backward = Operation(Does.CONTRACT, (cotangent, self.shares_of(line)), makes)
             elif line.does is Does.CONTRACT:
@@ -379,10 +380,10 @@ class _Work:
     def shares_of(self, total: Operation) -> Value:
         """The softmax of scores: the derivative of their log-sum-exp."""
         (scores,), lines = total.reads, (op for op in self.forward if isinstance(op, Operation))
-        known = [op.makes for op in lines if (op.function, op.reads[0]) == ("softmax", scores)]
-        if known:
-            return self.restored(known[0])
-        makes = replace(scores, name=f"shares of {scores.name}", role=Role.ACTIVATION, form_of="")
+        for known in (op.makes for op in lines if (op.function, op.reads[0]) == ("softmax", scores)):
+            return self.restored(known)
+        name, of = f"shares of {scores.name}", f"shares of {scores.plain_name}"
+        makes = replace(scores, name=name, role=Role.ACTIVATION, form_of=of)
         softmax = Operation(Does.NORMALISE, (self.restored(scores),), makes, "softmax", total.over)
         return makes if makes in self.lies else self.emit(softmax)
 

@@ -7,7 +7,7 @@ import tomllib
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from psem_model.predict.parts import PartCosts
@@ -18,9 +18,12 @@ from psem_model.reading.step_reader import read_step
 from psem_model.reading.steps import dumps
 from psem_model.text.errors import BadInput
 from spec.checking.programs import check_program
+from spec.checking.steps import check_step
 from spec.derivation.programs import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
 from spec.derivation.steps import derive
+from spec.devices.layouts import LayoutError
 from spec.models.parts import parts
+from tests.support.own_models import own_plans
 from tests.support.steps import text_of
 
 STATES = ["", "dp", "zero1", "zero3", "zero1+all", "fsdp-hold"]
@@ -42,6 +45,30 @@ CUTS = [
 def test_a_derived_step_is_accepted_as_a_file(states, cuts, checked):
     text = text_of(" * ".join(filter(None, [states, cuts])), "gpt" if "ep" in cuts else "llama")
     assert checked(text).accepted, checked(text).wrong
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@given(own_plans())
+def test_the_step_of_a_random_model_is_as_a_file_what_it_is(plan):
+    text = dumps(plan.step, plan.text)
+    read, _ = read_step(Reader("my.toml", text, tomllib.loads(text)))
+    assert is_right(read) == is_right(plan.step)
+
+
+def is_right(step):
+    try:
+        check_step(step)
+    except LayoutError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("strategy", ["tp", "tp+sp", "cp", "cp-all-gather", "ep"])
+def test_what_reads_a_log_sum_exp_is_accepted_as_a_file(strategy, psem, tmp_path):
+    code, text, err = psem("derive", strategy, "--model", "gpt-oss-20b")
+    assert (code, err) == (0, "")
+    (tmp_path / "my.toml").write_text(text)
+    assert psem("check", tmp_path / "my.toml")[0] == 0
 
 
 @pytest.mark.parametrize("recompute", ["attention", "all", "sliced"])

@@ -67,7 +67,16 @@ class Drawn:
         self.now = self.contract(self.now, constant(self.named("mask"), *self.whole))
 
     def product(self):
-        self.now = self.contract(self.now, self.applied(self.now))
+        """With a function of itself, or with itself."""
+        other = self.now if self.draw(st.booleans()) else self.applied(self.now)
+        self.now = self.contract(self.now, other)
+
+    def log_total(self):
+        """A log-sum-exp, beside what it is of."""
+        rows = self.value("total", ("b", "s"))
+        total = self.part.normalise(LOG_TOTAL, "h", self.now, rows)
+        spread = self.contract(total, constant("every", "h"))
+        self.now = self.part.add(self.now, spread, self.value("sum"))
 
     def applied(self, value):
         function = self.draw(st.sampled_from(FUNCTIONS))
@@ -127,7 +136,7 @@ class Drawn:
 
     def through(self, most):
         does = [self.norm, self.scale, self.bias, self.mask, self.product]
-        does += [self.mlp, self.mixing, self.attention, self.of_weights]
+        does += [self.mlp, self.mixing, self.attention, self.of_weights, self.log_total]
         for _ in range(self.draw(st.integers(1, most))):
             self.draw(st.sampled_from(does))()
 
