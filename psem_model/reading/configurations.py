@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from os.path import exists
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -172,8 +173,8 @@ def read(path: str) -> Configuration:
     `path`: a file, or the name of a packaged one, such as llama-3-70b. Raises BadInput with one line.
     """
     shipped = packaged().get(path.removesuffix(".json"))
-    where = str(shipped) if shipped and not Path(path).exists() else path
-    near = nearest(path, packaged()) if where == path and not Path(path).exists() else ""
+    where = str(shipped) if shipped and not exists(path) else path
+    near = nearest(path, packaged()) if where == path and not exists(path) else ""
     if near:
         raise BadInput(
             f"{named(path)}: neither a file nor a packaged model; expected {FORM}, or the name of a "

@@ -133,8 +133,8 @@ class Fields:
     def function(self, names: Iterable[str], default: str) -> str:
         """The function of the MLP: of the first of some fields that is given."""
         given = [(name, value) for name in names if (value := self.get(name)) is not None]
-        name, value = given[0] if given else ("", default)
-        return FUNCTIONS[self.choice(name, value, FUNCTIONS)]
+        first, *_ = (FUNCTIONS[self.choice(*each, FUNCTIONS)] for each in given or [("", default)])
+        return first
 
     def bound(self, name: str, default: float | None) -> float | None:
         """A number above 0, or null."""
@@ -159,11 +159,9 @@ class Fields:
 
     def require_type(self, name: str) -> None:
         """Refuse a field of another type than it is known to have, though nothing depends on it."""
-        value, kind = self.given[name], TYPES.get(name)
-        if kind == "number" and not _is_number(value):
-            raise self.wrong(name, "a number")
-        if kind == "flag" and not isinstance(value, bool):
-            raise self.wrong(name, "true or false")
+        kind = TYPES.get(name)
+        if kind is not None and not KINDS[kind][0](self.given[name]):
+            raise self.wrong(name, f"{KINDS[kind][1]}, or null")
 
     def share(self, name: str, default: float) -> float:
         """A share of something: above 0, at most 1; null or absent, a default."""
@@ -189,12 +187,32 @@ class Fields:
 
     def only(self, name: str, *values: object) -> None:
         """Refuse any other value of a field than these, null or none."""
-        if self.get(name) not in (None, *values):
+        value = self.get(name)
+        if not any(
+            value == v and isinstance(value, bool) is isinstance(v, bool) for v in (None, *values)
+        ):
             expected = " or ".join(
-                dict.fromkeys("none" if v in (None, {}) else json.dumps(v) for v in values)
+                dict.fromkeys("none" if v in (None, {}) else shortened(json.dumps(v)) for v in values)
             )
             raise self.wrong(name, f"{expected}: no other shape is known")
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+def _is_number(value: Any) -> bool:
+    """Whether it is a number, 0 or more."""
+    return type(value) in (int, float) and bool(0 <= value < math.inf)
+
+
+def _is_token(value: object) -> bool:
+    """Whether it is the number of a token, or of several."""
+    return all(type(each) is int for each in (value if isinstance(value, list) else [value]))
+
+
+# types of values on which nothing depends, and what they are called
+KINDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "number": (_is_number, "a number, 0 or more"),
+    "whole": (lambda value: type(value) is int and value >= 0, "a whole number, 0 or more"),
+    "flag": (lambda value: isinstance(value, bool), "true or false"),
+    "words": (lambda value: isinstance(value, str), "words in quotes"),
+    "object": (lambda value: isinstance(value, dict), "an object"),
+    "token": (_is_token, "the number of a token, or a list of them"),
+}

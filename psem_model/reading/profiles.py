@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from functools import cache
 from itertools import product
+from os.path import exists
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +50,12 @@ def read(given: str) -> Profile:
     shipped = packaged()
     if given in shipped:
         return _packaged(given)
-    if Path(given).exists():
+    if exists(given):
         return _read(Path(given).stem, given)
     first, *others = (name.strip() for name in given.split(PLUS))
     if others and first in shipped:
         return _packaged_with(first, *others)
-    if others and first and Path(first).exists():
+    if others and exists(first):
         return _with_additions(_read(Path(first).stem, first), others)
     expected = f"a file, or one of {', '.join(shipped)}{or_nearest(first, shipped)}"
     raise refused("--profile", given, expected)

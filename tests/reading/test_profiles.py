@@ -8,6 +8,7 @@ from itertools import combinations
 
 import pytest
 
+from psem_model.reading.profile_keys import CHANGES
 from psem_model.reading.profiles import additions, packaged, read
 from psem_model.text.errors import BadInput
 from spec.models.profiles import TEXTBOOK
@@ -176,3 +177,31 @@ def test_what_a_profile_does_not_know_is_refused_in_one_line(text, words, file):
 def test_a_profile_that_is_not_there_is_refused():
     with pytest.raises(BadInput, match="nearest: megatron"):
         read("megatrn")
+
+
+VALUES = (
+    *("1", "-1", "true", "false", '"a"', "[]", '["shares"]', '["a", 1]', "{}", "{ a = 1 }", "nan"),
+    *("{ logits = 4 }", "1.5", "inf", "[1, 2]", "[true]", "1979-05-27", '[["a"]]', '"row"', "1e30"),
+)
+
+
+@pytest.mark.parametrize("like", ["", 'like = "ddp"\n', 'like = "fully-shard+bf16"\n'])
+@pytest.mark.parametrize("key", CHANGES)
+def test_whatever_a_key_is_given_is_read_or_refused_in_one_line(key, like, file):
+    def refused(value):
+        try:
+            read(file(f"{like}{START}{key} = {value}"))
+        except BadInput as error:
+            return str(error)
+        return ""
+
+    for said in filter(None, map(refused, VALUES)):
+        assert "\n" not in said and "mine.toml, line" in said
+        assert len(said.partition("mine.toml")[2]) < 300
+
+
+@pytest.mark.parametrize("given", ["a" * 5000, "ddp+" + "a" * 5000, "", "/", ".", "a\0b", "ddp++fused"])
+def test_what_is_no_name_of_a_file_is_no_profile(given):
+    with pytest.raises(BadInput) as error:
+        read(given)
+    assert "\n" not in str(error.value) and len(str(error.value)) < 500
