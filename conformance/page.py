@@ -110,6 +110,10 @@ be one, and by their rows FSDP2 pads, by their number Adam counts.
 * What is kept for backward by perceptrons, of which psem knows no operations, and by models of
   transformers, whose modules are not those of the profile `pytorch`.
 * What passes: gathered weights, fresh gradients, what kernels and allocators take.
+* Copies in and out of buckets that are there for a collective alone: FSDP2 gathers a unit into one flat
+  buffer, copies each weight out of it, and copies gradients into another before they are reduced. They
+  are no key of profiles, as nothing recorded would hold such a key to account: a log has what moves and
+  what rests. DDP's copies rest, and are rows: `copies`, `buckets`.
 * FSDP2's offload in numbers: on CPU a device is the host itself, and there is no link; collectives and
   what rests are compared. What is on the host, what of that is page-locked, and what crosses the link
   are of a device beside it, a backend in Python whose tensors have shapes alone: FSDP2 allocates and
@@ -121,8 +125,10 @@ be one, and by their rows FSDP2 pads, by their number Adam counts.
   transformers in float64, which have norms and the choice of experts in fp32.
 * Buffers of models of transformers, of rotary angles: DDP runs with `broadcast_buffers=False`.
 * Heads that tensor parallelism does not divide: where slices of queries, keys and values stay on
-  their devices PyTorch fails on them (3 heads on 2 ranks). Words are compared, and features
-  inside MLPs, with `use_local_output=False` of the products that make them: it fails without that.
+  their devices PyTorch fails on them (3 heads on 2 ranks). A plan that gathers what these products give
+  has attention whole on each device: another strategy than `tp`, which cuts heads, and no key of
+  profiles. Words are compared, and features inside MLPs, with `use_local_output=False` of the
+  products that make them: it fails without that.
 * The embedding and the head in no plan beside `tp+sp`: layers would take all tokens for slices of more.
 """
 
