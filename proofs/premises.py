@@ -125,7 +125,22 @@ def require_possible(claim: str, theorems: Sequence[Theorem]) -> None:
         if theorem.counterexample is None and (theorem.hypotheses or conditions(theorem)):
             under.setdefault(id(read(theorem).kernel), []).append(theorem)
     for several in under.values():
-        _require_each(claim, several)
+        for group in _of_like_cases(several):
+            _require_each(claim, group)
+
+
+def _of_like_cases(theorems: Sequence[Theorem]) -> list[list[Theorem]]:
+    """Theorems in groups: those of cases that are seen to exclude each other are in different ones."""
+    groups: list[list[Theorem]] = []
+    for theorem in theorems:
+        for group in groups:
+            together = [each for some in (*group, theorem) for each in conditions(some)]
+            if glance(together, GLANCE).said != "unsat":
+                group.append(theorem)
+                break
+        else:
+            groups.append([theorem])
+    return groups
 
 
 def _require_each(claim: str, theorems: Sequence[Theorem]) -> None:
@@ -144,9 +159,12 @@ def _require_each(claim: str, theorems: Sequence[Theorem]) -> None:
 
 def _can_hold(theorems: Sequence[Theorem]) -> bool:
     """Whether what all of them rest on is seen to hold together; of one theorem patiently."""
-    if _contradict(theorems) or glance(premises(theorems, whole=True), GLANCE).said == "unsat":
+    if _contradict(theorems):
         return False
-    return answer(premises(theorems), patient=len(theorems) == 1) == "sat"
+    said = glance(premises(theorems, whole=True), GLANCE).said
+    if said == "unknown":  # some of what holds together does, too
+        said = answer(premises(theorems), patient=len(theorems) == 1)
+    return said == "sat"
 
 
 def _contradict(theorems: Sequence[Theorem]) -> bool:

@@ -241,7 +241,9 @@ def _wrong_gradient(
     numbers = {line.makes: number for line, number in made}
     aside = {numbers.get(value) for line in program.lines for value in _beside(line)}
     for line, number in made:
-        if number not in aside and not any(terms.of(number) <= whole for whole in sums):
+        of = terms.of(number)
+        is_known = number < len(sums) or any(of <= whole for whole in sums)
+        if number not in aside and not is_known:
             return LayoutError("the chain rule gives no such term", line)
     part, found = program.part, results(program, typed)
     names = {gradient_of(weight): weight.name for weight in part.weights}
