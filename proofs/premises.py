@@ -9,7 +9,7 @@ from proofs.trusted.oracle import RESOURCE_LIMIT, SEED, ask, glance
 from proofs.trusted.parts import substitute, symbols
 from proofs.trusted.smtlib import ForAll
 from proofs.trusted.terms import Bool, Const, KernelError, Not, RealSort, Term
-from proofs.trusted.theorem import implies, read
+from proofs.trusted.theorem import read
 
 GLANCE = 50_000  # z3's own deterministic count, for a question that may be left open
 LOOK = 40 * GLANCE  # for one that must be answered
@@ -36,7 +36,7 @@ def premises(theorems: Sequence[Theorem], whole: bool = False) -> list[Bool]:
     whatever they say: it is left out, but of the `whole`.
     """
     parts = [part for part in made_from(theorems) if whole or part.hypotheses]
-    said = [implies(read(part).given, read(part).goal) for part in parts]
+    said = [read(part).statement for part in parts]
     return [*said, *(each for theorem in theorems for each in conditions(theorem))]
 
 

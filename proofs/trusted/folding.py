@@ -32,9 +32,9 @@ def simpler(op: str, args: tuple[Any, ...]) -> Any:
         if _is(premise, False) or _is(conclusion, True):
             return True
         return conclusion if _is(premise, True) else None
-    if all(arg.op in ("number", "bool") for arg in args):
+    if args[0].op in ("number", "bool") and all(arg.op in ("number", "bool") for arg in args):
         return _worked_out(op, [as_number(arg) for arg in args])
-    if all(arg.op == "float" for arg in args):
+    if args[0].op == "float" and all(arg.op == "float" for arg in args):
         return FLOATS[op](*map(as_float, args))
     return _without_neutral(op, *args) if op in ("+", "-", "*", "/") else None
 
@@ -64,6 +64,8 @@ def _is(term: Any, value: Any) -> bool:
 def _members(op: str, args: tuple[Any, ...]) -> Any:
     """`and`, `or`: a member that decides is all; members that say nothing are gone."""
     nothing = op == "and"
+    if len(args) > 1 and "bool" not in [arg.op for arg in args]:
+        return None
     if any(_is(arg, not nothing) for arg in args):
         return not nothing
     left = tuple(arg for arg in args if not _is(arg, nothing))

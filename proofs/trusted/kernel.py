@@ -74,6 +74,7 @@ class Kernel(SetOnce):
     _variables: set[str] = field(default_factory=set, init=False)
     _arbitrary: set[str] = field(default_factory=set, init=False)  # functions nothing is said of
     _names: set[str] = field(default_factory=set, init=False)
+    _spoken: set[int] = field(default_factory=set, init=False)  # formulas of its symbols, by identity
 
     def __init_subclass__(cls, **_: object) -> None:
         raise KernelError("a kernel has no subclasses")
@@ -401,17 +402,21 @@ class Kernel(SetOnce):
 
     def _statements(self, theorems: Sequence[Theorem]) -> list[Bool]:
         """What theorems of this kernel say."""
-        for theorem in theorems:
-            if read(theorem).kernel is not self:
-                raise KernelError(f"{theorem.name} belongs to another claim's kernel")
-            if read(theorem).rule == "counterexample":
-                raise KernelError(f"{theorem.name} is a counterexample, not a fact to use")
-        return [implies(read(t).given, read(t).goal) for t in theorems]
+        records = [read(theorem) for theorem in theorems]
+        for record in records:
+            if record.kernel is not self:
+                raise KernelError(f"{record.name} belongs to another claim's kernel")
+            if record.rule == "counterexample":
+                raise KernelError(f"{record.name} is a counterexample, not a fact to use")
+        return [record.statement for record in records]
 
     def _known(self, formulas: Iterable[Term], besides: Symbol | None = None) -> None:
-        for symbol in symbols(*formulas) - {besides}:
+        new = [formula for formula in formulas if id(term_of(formula)) not in self._spoken]
+        for symbol in symbols(*new) - {besides}:
             if self._symbols.get(symbol.name) is not symbol:
                 raise KernelError(f"{symbol} is not declared in this kernel")
+        if besides is None:
+            self._spoken.update(map(id, new))
 
     def _said(self, formulas: Sequence[Term], besides: Symbol | None = None) -> None:
         """Known symbols; in a definition, a hypothesis or an axiom they are no longer arbitrary."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 from proofs.trusted.sorts import KernelError, RealSort, is_sort
@@ -10,6 +11,7 @@ from proofs.trusted.terms import Symbol, Term, applied, symbol_of, term_of
 
 _in_terms: dict[int, frozenset[Symbol]] = {}  # by identity: terms stay
 _real: set[int] = set()  # terms in which there is a real number, likewise
+_replaced: dict[tuple[int, ...], Term] = {}  # what came of a term, and of pairs of others for its parts
 
 
 def genuine(term: Term) -> None:
@@ -77,6 +79,9 @@ def substitute(term: Any, *pairs: tuple[Any, Any]) -> Any:
         if term_of(part).sort != term_of(other).sort:
             raise KernelError(f"{other} cannot stand for {part}: it is of another sort")
         done.setdefault(id(part), other)
+    key = (id(term_of(term)), *map(id, chain.from_iterable(pairs)))
+    if key in _replaced:
+        return _replaced[key]
     heads = {part.of for part, _ in pairs} if all(part.op == "apply" for part, _ in pairs) else None
 
     def replaced(here: Any) -> Any:
@@ -90,7 +95,7 @@ def substitute(term: Any, *pairs: tuple[Any, Any]) -> Any:
             done[id(here)] = known
         return known
 
-    return replaced(term_of(term))
+    return _replaced.setdefault(key, replaced(term))
 
 
 def with_args(term: Any, args: tuple[Any, ...]) -> Any:

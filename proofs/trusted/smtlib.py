@@ -11,12 +11,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 from proofs.trusted.parts import below
 from proofs.trusted.terms import Bool, Sort, Symbol, Term
 
-WORTH = 4  # operators and symbols, from which on what occurs several times is defined once
+WORTH = 3  # arguments, of it and of its parts, from which on what occurs several times is defined once
 SPELLED = {"neg": "-", "fp.add": "fp.add RNE"}
 
 
@@ -98,33 +99,30 @@ class Question:
 
     def _spelled(self, parts: Sequence[Term]) -> dict[int, str]:
         """What stands in the text for each term; those that are shared are defined."""
-        uses = Counter([id(arg) for term in parts for arg in term.args])
+        uses = Counter(map(id, chain.from_iterable([term.args for term in parts])))
         spelled: dict[int, str] = {}
-        sizes: dict[int, int] = {}
         bound: set[int] = set()  # terms with a variable of a hypothesis for all values: not shared
-        heads: dict[Any, str] = {}
+        heads: dict[int, str] = {}
         for term in parts:
             op, args, sort, of = term
-            key, size = id(term), 1
-            if op == "apply":
-                head = heads.get(id(of)) or heads.setdefault(id(of), self._names.symbol(of))
-                if of in self._bound:
-                    bound.add(key)
-            else:
-                head = self._names.head(term)
+            if op != "apply":
+                head = SPELLED.get(op, op) if args else self._names.head(term)
+            elif (head := heads.get(id(of), "")) == "":
+                head = heads[id(of)] = self._names.symbol(of)
+            key = id(term)
             if not args:
-                spelled[key], sizes[key] = head, 1
+                spelled[key] = head
+                if op == "apply" and self._bound and of in self._bound:
+                    bound.add(key)
                 continue
-            for arg in args:
-                size += sizes[id(arg)]
-            said = f"({head} {' '.join([spelled[id(arg)] for arg in args])})"
+            said = f"({head} {' '.join(map(spelled.__getitem__, map(id, args)))})"
             if bound and not bound.isdisjoint(map(id, args)):
                 bound.add(key)
-            elif uses[key] > 1 and size >= WORTH:
+            elif uses[key] > 1 and said.count(" ") >= WORTH:
                 name = f"x{len(self._defined)}"
                 self._defined.append(f"(define-fun {name} () {self._names.sort(sort)} {said})")
-                said, size = name, 1
-            spelled[key], sizes[key] = said, size
+                said = name
+            spelled[key] = said
         return spelled
 
 

@@ -109,7 +109,7 @@ def is_sort(given: Any) -> bool:
 def range_of(op: str, sorts: tuple[Sort, ...]) -> Sort | None:
     """The sort of an operator's application, by those of its arguments; nothing if there is none."""
     if op in ("and", "or"):
-        return BOOL if all(sort == BOOL for sort in sorts) else None
+        return BOOL if sorts.count(BOOL) == len(sorts) else None
     if op in _SIGNATURES:
         takes, gives = _SIGNATURES[op]
         return gives if sorts == takes else None

@@ -291,6 +291,8 @@ def _literal(value: Any, sort: Sort) -> Term | None:
 def _cast(value: Any, sort: Sort) -> Term:
     """A term, or a plain number, as a term of this sort: a whole one may stand for a real one."""
     made = value if is_term(value) else _literal(value, sort)
+    if made is not None and made.sort is sort:
+        return made
     if made is not None and made.sort == INT and sort == REAL:
         made = ToReal(made)
     if made is None or made.sort != sort:
@@ -300,6 +302,8 @@ def _cast(value: Any, sort: Sort) -> Term:
 
 def _pair(left: Any, right: Any) -> tuple[Term, Term]:
     """Two operands, of one sort."""
+    if is_term(left) and is_term(right) and left.sort is right.sort:
+        return left, right
     sorts = [side.sort for side in (left, right) if is_term(side)]
     real = REAL in sorts or (INT in sorts and Fraction in (type(left), type(right)))
     sort = REAL if real else sorts[0] if sorts else INT
@@ -374,7 +378,7 @@ def fp(op: str, left: Any, right: Any) -> Any:
 def applied(op: str, args: tuple[Any, ...]) -> Any:
     """An operator's application. Raises KernelError for arguments of other sorts."""
     args = tuple(map(term_of, args))
-    sorts = tuple(arg.sort for arg in args)
+    sorts = tuple([arg.sort for arg in args])
     sort = range_of(op, sorts) if type(op) is str else None
     if sort is None:
         raise KernelError(f"{op} has no arguments of sorts {', '.join(map(str, sorts))}")

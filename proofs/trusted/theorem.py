@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NoReturn
 
 from proofs.trusted.parts import speak_of_reals
@@ -57,6 +58,11 @@ class Record:
     under: frozenset[Hypothesis]
     step: Step
     counterexample: Mapping[str, str] | None = None
+
+    @cached_property
+    def statement(self) -> Bool:
+        """That `given` together imply `goal`: made once, as it is used often."""
+        return implies(self.given, self.goal)
 
 
 class SetOnce:
@@ -121,7 +127,7 @@ class Theorem:
 
     @property
     def statement(self) -> Bool:
-        return implies(read(self).given, read(self).goal)
+        return read(self).statement
 
     @property
     def parts(self) -> tuple[Theorem, ...]:
