@@ -104,7 +104,7 @@ def _rules_of_shares(operation: Operation, lies: Sequence[Lie], made: Lie) -> se
     """
     keys, (value, *_) = along(operation.over), operation.reads
     if operation.does is Does.NORMALISE:
-        shares = replace(keys, shares_of=value.name)
+        shares = keys._replace(shares_of=value.name)
         if operation.function == LOG_TOTAL:
             shares = Lie(Layout.PARTIAL, shares_of=value.name, log_total=True)
         if [*lies] != [keys] or operation.backward or made != shares:
@@ -118,7 +118,7 @@ def _rules_of_shares(operation: Operation, lies: Sequence[Lie], made: Lie) -> se
         raise KernelError(f"{operation}: its result is of another softmax")
     if not {*value.indices} - {lie.index} <= {*operation.makes.indices}:
         raise KernelError(f"{operation}: rows of a softmax are summed over")
-    closed = [replace(each, shares_of="") for each in (*lies, made)]
+    closed = [each._replace(shares_of="") for each in (*lies, made)]
     return {MERGED} | rules_of(operation, TURNS, closed[:-1], closed[-1])
 
 
@@ -230,4 +230,4 @@ def accepted_rules() -> frozenset[Rule]:
 
 def _open(lie: Lie) -> Lie:
     """So, of a softmax of each turn's keys alone."""
-    return replace(lie, shares_of="scores")
+    return lie._replace(shares_of="scores")

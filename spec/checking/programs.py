@@ -6,7 +6,6 @@ value answers both: which value of a single device it is, and how it lies along 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -49,10 +48,10 @@ def check_program(program: Program) -> Program:
     """
     terms = Terms()
     right = differentiated(program.part, terms)
-    sums = [terms.of(number) for number in range(len(terms.numbers))]
+    known = len(terms.numbers)
     typed = types_of(program, terms)
     if results(program, typed) != right:
-        raise _wrong_gradient(program, typed, terms, sums, right)
+        raise _wrong_gradient(program, typed, terms, known, right)
     return replace(program, lies={**program.lies, **typed.lies})
 
 
@@ -189,7 +188,7 @@ def _merges(program: Program, line: Move, by: Value, lies: Mapping[Value, Lies])
     of, has, total = line.value, lies[line.value], lies[by]
     scaled = Contraction(of.indices, by.indices, of.indices)
     open_ones = [name for name in program.turns if has[name].shares_of]
-    alike = all(total[name] == replace(has[name], log_total=True) for name in open_ones)
+    alike = all(total[name] == has[name]._replace(log_total=True) for name in open_ones)
     is_itself = all(has[name].log_total == (of == by) for name in open_ones)
     return (
         line.axis in open_ones
@@ -232,18 +231,22 @@ def _wrong_gradient(
     program: Program,
     typed: Typed,
     terms: Terms,
-    sums: Sequence[Counter[int]],
+    known: int,
     right: Mapping[str, int],
 ) -> LayoutError:
-    """The first line that makes no part of the chain rule's sums; or else the wrong gradient."""
+    """The first line that makes no part of the chain rule's sums; or else the wrong gradient.
+
+    `known`: how many terms the chain rule has.
+    """
+    sums = [terms.of(number) for number in range(known)]
     made = [(line, typed.forward[line.makes].term) for line in program.forward]
     made += [(line, typed.backward[line.makes].term) for line in program.backward]
     numbers = {line.makes: number for line, number in made}
     aside = {numbers.get(value) for line in program.lines for value in _beside(line)}
     for line, number in made:
-        of = terms.of(number)
-        is_known = number < len(sums) or any(of <= whole for whole in sums)
-        if number not in aside and not is_known:
+        addends = terms.of(number)
+        is_part = number < known or any(addends <= whole for whole in sums)
+        if number not in aside and not is_part:
             return LayoutError("the chain rule gives no such term", line)
     part, found = program.part, results(program, typed)
     names = {gradient_of(weight): weight.name for weight in part.weights}

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
+from typing import NamedTuple
 
 
 class Layout(Enum):
@@ -23,8 +24,7 @@ class Layout(Enum):
     PARTIAL = "P"
 
 
-@dataclass(frozen=True)
-class Lie:
+class Lie(NamedTuple):
     """How a value lies along one axis; a sharded one along which of its indices.
 
     `shares_of`: along the turns of a ring, the scores whose softmax is made of each turn's keys alone:
@@ -32,7 +32,7 @@ class Lie:
     """
 
     layout: Layout
-    index: str = ""
+    index: str = ""  # type: ignore[assignment]  # a tuple's own `index` is not used
     shares_of: str = ""
     log_total: bool = False
 

@@ -12,7 +12,6 @@ is a partial result, and those of all turns merge by their log-sum-exp (claim F2
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import groupby
 from typing import Protocol, TypeVar
 
@@ -53,7 +52,7 @@ def layout_in_turns(operation: Operation, *lies: Lie) -> Lie | None:
     if not is_linear or lie.log_total or not rows <= {*operation.makes.indices}:
         raise LayoutError(f"{value.name} is of each turn's keys alone, and is not merged")
     closed = (other.plain for other in lies)
-    return replace(contract(operation.contraction, *closed), shares_of=lie.shares_of)
+    return contract(operation.contraction, *closed)._replace(shares_of=lie.shares_of)
 
 
 def _normalised(operation: Operation, *lies: Lie) -> Lie:
@@ -62,7 +61,7 @@ def _normalised(operation: Operation, *lies: Lie) -> Lie:
     if operation.function == LOG_TOTAL:
         return Lie(Layout.PARTIAL, shares_of=scores, log_total=True)
     if operation.function == "softmax" and not operation.backward and not known:
-        return replace(lies[0], shares_of=scores)
+        return lies[0]._replace(shares_of=scores)
     needed = (along(operation.over), WHOLE) if operation.backward else (WHOLE,)
     return lies[0] if known == needed else normalised(lies[0], operation.over)
 

@@ -53,7 +53,7 @@ def test_what_is_linear_in_each_turns_shares_is_right_once_merged():
     mask = operation(Does.CONTRACT, "su", "su", makes="su")
     assert SHARES == result(mask, TURNS, SHARES, along("u")) != along("u")
     assert (TERM.plain, TERM.shares_of) == (PARTIAL, SHARES.shares_of)
-    assert replace(TERM, log_total=True) == TOTAL
+    assert TERM._replace(log_total=True) == TOTAL
     assert result(operation(Does.CONTRACT, "sd", "sd", makes="sd"), TURNS, TERM, WHOLE) == TERM
 
 
