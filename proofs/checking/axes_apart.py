@@ -99,7 +99,7 @@ def _seen(firsts: tuple[int, ...], held: Form) -> dict[Any, Any]:
         here: dict[Any, Any] = {}
         for (symbol, word), times in held.items():
             along = [
-                [*sights((f,), (OPERATORS.index(o),), (p,))]
+                sights((f,), (OPERATORS.index(o),), (p,))
                 for f, p, o in zip(firsts, at, word, strict=True)
             ]
             for of in product(*along):

@@ -9,7 +9,7 @@ for one axis say it. They are made by the specification's own code, of one opera
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import product
 from typing import Any
 
@@ -78,12 +78,13 @@ def moved(
     return {at: amount for at, amount in found.items() if amount != 0}
 
 
-def sights(firsts: tuple[int, ...], o: Word, at: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
+@cache
+def sights(firsts: tuple[int, ...], o: Word, at: Any) -> tuple[tuple[tuple[Any, ...], Any], ...]:
     """Whose value a device there has by word o, along each axis, and how much. Raises KernelError."""
-    for (_, sources), amount in forms(firsts).at(unit(EACH, o), at).items():
-        if len(sources) != len(firsts):
-            raise KernelError("what devices see along an axis is not of one source there")
-        yield sources, amount
+    seen = forms(firsts).at(unit(EACH, o), at)
+    if any(len(sources) != len(firsts) for _, sources in seen):
+        raise KernelError("what devices see along an axis is not of one source there")
+    return tuple((sources, amount) for (_, sources), amount in seen.items())
 
 
 @lru_cache
