@@ -8,7 +8,7 @@ from typing import Any
 
 from proofs.plans.norms import DEVICES, axes_of, every_slice_counts_once
 from proofs.trusted.kernel import KernelError
-from spec.checking.steps import check_step
+from spec.checking.steps import check_parts, check_step
 from spec.checking.verdict import check
 from spec.derivation.programs import EVERYTHING
 from spec.derivation.steps import derive
@@ -37,6 +37,7 @@ def require_accepted(names: tuple[str, ...], parts: Sequence[Part]) -> None:
     plan, product = " * ".join(names), Product(tuple(map(factor, names)))
     step = derive(product, parts, clip=True)
     try:
+        step = check_step(step)
         accepted = _is_accepted(step, step.groups)
     except LayoutError as error:
         raise KernelError(f"{plan}: {error}") from None
@@ -148,8 +149,10 @@ def _require_placed(plan: str, product: Product, parts: Sequence[Part], ends: se
 
 
 def _is_accepted(step: Step, groups: Sequence[Group]) -> bool:
-    """Whether some groups' schedules are right. Raises LayoutError if the rest of a step is not."""
-    check_step(step)
+    """Whether some groups' schedules are right, of programs that are. Raises LayoutError if the rest of
+    a step is not.
+    """
+    check_parts(step)
     schedules = (group.schedule for group in groups)
     return all(check(s, dict.fromkeys(s.axes, DEVICES), MICRO_STEPS).accepted for s in schedules)
 

@@ -364,9 +364,8 @@ class Kernel(SetOnce):
             self._names.add(name)
         if not all(term_of(formula).sort == BoolSort() for formula in (*given, goal)):
             raise KernelError(f"{self.claim}: {name}: not a formula")
-        theorem = issue(
-            Record(self, name, rule, given, goal, parts, obligations, under, step, counterexample)
-        )
+        record = Record(self, name, rule, given, goal, parts, obligations, under, step, counterexample)
+        theorem = issue(record)
         if rule != "instance":
             self.theorems.append(theorem)
         return theorem
@@ -389,10 +388,7 @@ class Kernel(SetOnce):
                 raise KernelError(f"{name} is not a variable")
             variable = self._symbols[name]()
             self._free(variable, under)
-            value = IntVal(term) if type(term) is int else term_of(term)
-            if value.sort != variable.sort:
-                raise KernelError(f"{name} is of sort {variable.sort}, not {value.sort}")
-            pairs.append((variable, value))
+            pairs.append((variable, IntVal(term) if type(term) is int else term_of(term)))
         return substitute(formula, *pairs)
 
     def _free(self, variable: Term, under: frozenset[Hypothesis]) -> None:
@@ -415,8 +411,7 @@ class Kernel(SetOnce):
         for symbol in symbols(*new) - {besides}:
             if self._symbols.get(symbol.name) is not symbol:
                 raise KernelError(f"{symbol} is not declared in this kernel")
-        if besides is None:
-            self._spoken.update(map(id, new))
+        self._spoken.update([] if besides else map(id, new))
 
     def _said(self, formulas: Sequence[Term], besides: Symbol | None = None) -> None:
         """Known symbols; in a definition, a hypothesis or an axiom they are no longer arbitrary."""

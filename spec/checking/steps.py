@@ -31,6 +31,14 @@ def check_step(step: Step) -> Step:
     than it must be.
     """
     step = replace(step, programs=tuple(in_part(program, check_program) for program in step.programs))
+    check_parts(step)
+    return step
+
+
+def check_parts(step: Step) -> None:
+    """Raise LayoutError if parts that are right, of which all values lie as is said, do not fit each
+    other, or the schedules of states do not fit them.
+    """
     for before, after in pairwise(step.programs):
         takes = after.part.takes
         alike = takes and takes.indices == before.gives.indices
@@ -60,7 +68,6 @@ def check_step(step: Step) -> Step:
                 weight,
             )
     _check_norms(step)
-    return step
 
 
 def _check_norms(step: Step) -> None:
