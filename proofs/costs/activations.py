@@ -18,6 +18,7 @@ from proofs.costs.own_parts import (
     stored_beside,
 )
 from proofs.costs.weights import (
+    experts_are_weighed,
     experts_weights_are_counted,
     largest_are_found,
     mlps_are_cut,
@@ -201,6 +202,7 @@ def expert_layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
         "tp_sp": (x.program("tp+sp"), (whole + inner + shares) / n),
     }
     mlps_are_cut(k)
+    experts_are_weighed(k)
     rows_are_told(k)
     model = replace(x.shape, vocabulary=1, chosen=chosen)
     return (*x.keeps(rows), *experts_weights_are_counted(k, model))
