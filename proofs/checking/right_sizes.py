@@ -91,6 +91,8 @@ def _require_undecided(k: Kernel) -> None:
     looked_at = sorted({one.sizes[MICRO_STEPS] for one in found.found if MICRO_STEPS in one.sizes})
     if found.accepted or found.undecided != (MICRO_STEPS,) or right != [{MICRO_STEPS: 1}]:
         raise KernelError(f"{k.claim}: undecided: {found.undecided}, right with {right}")
+    if any(one.accepted for one in found.found if one.verdict is None):
+        raise KernelError(f"{k.claim}: what is not decided is accepted")
     if looked_at != [1, 2, 3]:
         raise KernelError(f"{k.claim}: of what is not decided {looked_at} is looked at")
 

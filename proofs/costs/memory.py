@@ -309,7 +309,17 @@ def _held_and_alive(schedule: Schedule) -> tuple[list[tuple[Op, ...]], list[tupl
             raise KernelError("a buffer lives that is not held")
         largest.append(counted)
         needed.append(tuple(op for op in counted if op.target in alive))
+    _require_offloaded_gone(schedule)
     return largest, needed
+
+
+def _require_offloaded_gone(schedule: Schedule) -> None:
+    """Raise KernelError if what went to the host is still held when the next operation runs."""
+    ops = [op for _, op in schedule.flat(1)]
+    for before, op, moment in zip(ops, ops[1:], live_results(schedule)[1:], strict=False):
+        held = {result.target for result in moment} - {op.target}
+        if before.kind is Kind.OFFLOAD and before.target in held:
+            raise KernelError(f"{before.target} is held on the device, and on the host")
 
 
 def _waits_for_its_turn(schedule: Schedule) -> bool:

@@ -114,6 +114,9 @@ def context_parallelism_moves_keys_or_heads(k: Kernel) -> tuple[Theorem, ...]:
             gathers = {name for name in sent_by if name.endswith("gather")}
             if gathers != names or sent_by - names != {"accumulate", "merge", "ring_reduce"}:
                 raise KernelError(f"{k.claim}: slices of keys are sent by {sent_by}")
+        apart = [replace(move, in_turns=False) for move in at_once.moves]
+        if any(map(at_once.is_at_once, apart)):
+            raise KernelError(f"{k.claim}: what goes round no ring is gathered before its turns")
         is_reciprocal = x.n * x.n.reciprocal == 1
         backward = {"ring_backward": (ring, ring.backward, keys + all_keys)}
         found += x.sends(backward, is_reciprocal)

@@ -8,14 +8,16 @@ there of all of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count, product, repeat
 from typing import Any
 
 from proofs.tools.encoding import Symbolic
-from proofs.trusted.kernel import Kernel, Theorem
+from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.terms import And, RealVal
 from spec.costs.memory import Sizes, Unit, Vector, peak, transient
 from spec.derivation.schedules import schedule_of
 from spec.models.states import BytePolicy
+from spec.numbers.arithmetic import EXACT
 from spec.plans.placement import BATCH, on_batch
 from spec.plans.strategies import STRATEGIES
 
@@ -35,6 +37,7 @@ class _Padded(Symbolic):
 
 def units_take_turns(k: Kernel) -> tuple[Theorem, ...]:
     """The most that passes, and the peak, of a unit of two vectors and of others, of any size."""
+    _require_padded_apart(k)
     other, own = k.reals("other own")  # elements of a unit, and of a device's slice, padded
     rows, own_rows, row, bias, own_bias = 30, 8, 7, 3, 1
     padded = _Padded([(rows, own_rows), (bias, own_bias), (other, own)])
@@ -72,3 +75,13 @@ def _passing(
         "zero3": (0, [*forward, *backward]),
         "fsdp-hold": (0, [W * sum(views) + each for each in gradients]),
     }
+
+
+def _require_padded_apart(k: Kernel) -> None:
+    """Raise KernelError unless each unit, and what is left, is cut by itself, and no more than must be."""
+    for elements, unit, devices in product(range(1, 9), range(1, 5), range(1, 4)):
+        units = (*repeat(unit, elements // unit), elements % unit)
+        cells = [next(cell for cell in count() if cell * devices >= each) for each in units]
+        has = EXACT.shard(elements, unit, devices)
+        if has != sum(cells):
+            raise KernelError(f"{k.claim}: {elements} in units of {unit}: {has} on one of {devices}")

@@ -292,6 +292,9 @@ def _without(program: Program, move: Move) -> Program:
     ends = found.gives, found.returns, *found.gradients.values(), *found.kept
     reads = [value for line in found.lines for value in line.reads]
     others = [line for line in program.lines if line != move and move.makes not in line.reads]
+    before = program.gives, program.returns, *program.gradients.values()
+    if {*before} - {move.makes} - {*ends}:
+        raise KernelError(f"{move}: without it other values are left")
     if len(found.lines) != len(program.lines) - program.lines.count(move) or move.makes in reads:
         raise KernelError(f"{move}: it is not forgotten")
     if move.makes in ends or {*others} - {*found.lines} or len(found.kept) != len({*found.kept}):
@@ -309,6 +312,8 @@ def recomputed_values_are_the_values(k: Kernel) -> tuple[Theorem, ...]:
     """
     for part, axis in product(PARTS, AXES):
         _same_gradients(part, axis)
+    for axis in AXES:
+        _require_pairs(layer(GPT), axis)
     return (_made_again(k),)
 
 
@@ -322,6 +327,15 @@ def _same_gradients(part: Part, axis: Axis) -> None:
             raise KernelError(f"{part.name} on {axis.name}: made again by another line")
         if on_whole_values(program, terms) != gradients:
             raise KernelError(f"{part.name} on {axis.name}: other gradients with recomputation")
+
+
+def _require_pairs(part: Part, axis: Axis) -> None:
+    """Raise KernelError unless attention is made again from what is kept: pairs of tokens alone are."""
+    plain, pairs = (program_of(part, (axis,), again) for again in (NOTHING, PAIRS))
+    more = [line.makes for line in pairs.backward if line in pairs.forward]
+    for value in (value for value in more if value.width and value in plain.kept):
+        if not {"s", "u"} <= {*value.indices}:
+            raise KernelError(f"{part.name} on {axis.name}: {value} is made again with attention")
 
 
 def _made_again(k: Kernel) -> Theorem:
