@@ -78,7 +78,7 @@ def _passing(
 
 
 def _require_padded_apart(k: Kernel) -> None:
-    """Raise KernelError unless each unit, and what is left, is cut by itself, and no more than must be."""
+    """Raise KernelError unless each unit, and what is left, is cut by itself."""
     for elements, unit, devices in product(range(1, 9), range(1, 5), range(1, 4)):
         units = (*repeat(unit, elements // unit), elements % unit)
         cells = [next(cell for cell in count() if cell * devices >= each) for each in units]
