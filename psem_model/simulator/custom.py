@@ -21,7 +21,7 @@ def require_known(model: Custom, numbers: Functions) -> None:
     for part in model.parts:
         for line in part.operations:
             if line.does in (Does.APPLY, Does.NORMALISE):
-                known = [*numbers.elementwise] if line.does is Does.APPLY else [*NORMALISED]
+                known = [*numbers.names] if line.does is Does.APPLY else [*NORMALISED]
                 if line.function not in known:
                     names = ", ".join(known)
                     raise ValueError(f"{line.does.value} by {line.function}; expected one of {names}")

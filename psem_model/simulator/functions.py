@@ -2,7 +2,8 @@
 
 The layout rule holds for every function, so exact runs use rational functions of the same kind: what is
 applied to each element is nonlinear, what normalises needs all elements along an index, and backward
-reads what the real ones read: softmax its result, the others their argument.
+reads what the real ones read: the result of those whose derivative is known from it, of the others
+the argument.
 """
 
 from __future__ import annotations
@@ -21,11 +22,16 @@ Elementwise = Callable[[Array], Array]
 class Functions(Arithmetic):
     """Sums of products, functions of each element, and functions of all elements along an index.
 
-    `elementwise[name]`: the function and its derivative. If no more is said, quotients of polynomials
-    stand in for what is not rational.
+    `elementwise[name]`: the function and its derivative, of its result or of its argument. If no more
+    is said, quotients of polynomials stand in for what is not rational.
     """
 
     elementwise: ClassVar[dict[str, tuple[Elementwise, Elementwise]]]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Those of the functions of each element."""
+        return (*self.elementwise,)
 
     def einsum(self, subscripts: str, left: Array, right: Array) -> Array:
         """The sum of products over the indices that the result lacks."""
@@ -75,13 +81,14 @@ class Functions(Arithmetic):
         """A function of each element."""
         return self.reduce(self._of(name)[0](x))
 
-    def apply_backward(self, name: str, cotangent: Array, x: Array) -> Array:
-        return self.mul(cotangent, self.reduce(self._of(name)[1](x)))
+    def apply_backward(self, name: str, cotangent: Array, known: Array) -> Array:
+        """`known`: the result of what tells its derivative by it, the argument of the others."""
+        return self.mul(cotangent, self.reduce(self._of(name)[1](known)))
 
     def _of(self, name: str) -> tuple[Elementwise, Elementwise]:
         """A function of each element, and its derivative. Raises ValueError for an unknown one."""
         if name not in self.elementwise:
-            raise ValueError(f"apply by {name}: expected one of {', '.join(self.elementwise)}")
+            raise ValueError(f"apply by {name}: expected one of {', '.join(self.names)}")
         return self.elementwise[name]
 
     def normalise(self, name: str, x: Array, axis: int, total: Array | None = None) -> Array:
@@ -122,6 +129,7 @@ def _gelu_slope(x: Array) -> Array:
     return np.asarray((1 + t) / 2 + x * (1 - t * t) * inner / 2)
 
 
+BOUND = 3.0  # of what is capped
 MOST = 7.0  # the bound of what is clamped (gpt-oss: swiglu_limit)
 
 
@@ -143,17 +151,18 @@ class Real(Functions, Floating):
     elementwise: ClassVar[dict[str, tuple[Elementwise, Elementwise]]] = {
         "gelu": (lambda x: x * (1 + _gelu_inner(x)) / 2, _gelu_slope),
         "silu": (lambda x: x * _sigmoid(x), lambda x: _sigmoid(x) * (1 + x * (1 - _sigmoid(x)))),
-        "relu": (lambda x: np.maximum(x, 0), lambda x: (x > 0) * 1.0),
+        "relu": (lambda x: np.maximum(x, 0), lambda y: (y > 0) * 1.0),
         "clamped_silu": (_open, _open_slope),
         "clamp": (lambda x: np.clip(x, -MOST, MOST) + 1, lambda x: (np.abs(x) < MOST) * 1.0),
-        "sigmoid": (_sigmoid, lambda x: _sigmoid(x) * (1 - _sigmoid(x))),
+        "sigmoid": (_sigmoid, lambda y: y * (1 - y)),
         "exp": (np.exp, np.exp),
         "log": (np.log, np.reciprocal),
-        "tanh": (np.tanh, lambda x: 1 - np.tanh(x) ** 2),
+        "tanh": (np.tanh, lambda y: 1 - y * y),
+        "cap": (lambda x: BOUND * np.tanh(x / BOUND), lambda x: 1 - np.tanh(x / BOUND) ** 2),
         "square": (lambda x: x * x, lambda x: 2 * x),
         "inverse_root": (
             lambda x: (x + Real.epsilon_of_norms) ** -0.5,
-            lambda x: -0.5 * (x + Real.epsilon_of_norms) ** -1.5,
+            lambda y: -0.5 * y**3,
         ),
     }
 
@@ -179,21 +188,33 @@ class Real(Functions, Floating):
 
 
 class Residues(Functions, Modular):
-    """Residues modulo a prime: all functions are polynomials and quotients of them."""
+    """Residues modulo a prime: all functions are polynomials and quotients of them.
 
+    `rates[name]`: of a function whose result tells its derivative. No polynomial's does, but that of a
+    line: in its place 1 / (1 - rate x), whose derivative is rate times its square.
+    """
+
+    rates: ClassVar[dict[str, int]] = {"relu": 2, "sigmoid": 3, "tanh": 5, "inverse_root": 7}
     elementwise: ClassVar[dict[str, tuple[Elementwise, Elementwise]]] = {
         "gelu": (lambda x: x * x % PRIME * x + x, lambda x: x * x % PRIME * 3 + 1),
         "silu": (lambda x: x * x + 3 * x, lambda x: 2 * x + 3),
-        "relu": (lambda x: x * x, lambda x: 2 * x),
         "clamped_silu": (lambda x: x * x + 11 * x, lambda x: 2 * x + 11),
         "clamp": (lambda x: x * x + 13 * x, lambda x: 2 * x + 13),
-        "sigmoid": (lambda x: x * x + 9 * x, lambda x: 2 * x + 9),
         "exp": (lambda x: x * x + x + 1, lambda x: 2 * x + 1),
         "log": (lambda x: x * x % PRIME * x, lambda x: x * x % PRIME * 3),
-        "tanh": (lambda x: x * x + 5 * x, lambda x: 2 * x + 5),
+        "cap": (lambda x: x * x + 5 * x, lambda x: 2 * x + 5),
         "square": (lambda x: x * x, lambda x: 2 * x),
-        "inverse_root": (lambda x: x * x + 7 * x, lambda x: 2 * x + 7),
     }
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*self.elementwise, *self.rates)
+
+    def _of(self, name: str) -> tuple[Elementwise, Elementwise]:
+        if name not in self.rates:
+            return super()._of(name)
+        rate = self.rates[name]
+        return lambda x: self.reciprocal(self.reduce(1 - rate * x)), lambda y: y * y % PRIME * rate
 
     def einsum(self, subscripts: str, left: Array, right: Array) -> Array:
         # halves of 16 bits, so that 2^16 products can be summed in 64

@@ -9,6 +9,7 @@ import numpy as np
 
 from psem_model.simulator.arithmetic import Array
 from psem_model.simulator.functions import Functions
+from spec.models.values import FROM_RESULT
 
 
 @dataclass(eq=False)
@@ -112,9 +113,10 @@ class Tape:
 
     def apply(self, function: str, node: Node) -> Node:
         """A function of each element."""
+        value = self.numbers.apply(function, node.value)
+        known = value if function in FROM_RESULT else node.value
         return self._made(
-            self.numbers.apply(function, node.value),
-            lambda g: self._receive(node, self.numbers.apply_backward(function, g, node.value)),
+            value, lambda g: self._receive(node, self.numbers.apply_backward(function, g, known))
         )
 
     def log_total(self, node: Node) -> Node:
@@ -129,7 +131,7 @@ class Tape:
     def normalise(self, function: str, node: Node) -> Node:
         """A function of all elements along the last axis."""
         value = self.numbers.normalise(function, node.value, -1)
-        known = value if function == "softmax" else node.value
+        known = value if function in FROM_RESULT else node.value
         return self._made(
             value,
             lambda g: self._receive(node, self.numbers.normalise_backward(function, g, known, -1)),

@@ -107,7 +107,7 @@ class Forward(Pass):
         return self.scaled(f"{name}_heads", unit, indices)
 
     def capped(self, name: str, x: Node) -> Node:
-        return self.tape.apply("tanh", x) if name in self.model.capped else x
+        return self.tape.apply("cap", x) if name in self.model.capped else x
 
     def one_layer(self, x: Node) -> Node:
         norms, parallel = self.model.norms, self.model.parallel

@@ -369,11 +369,10 @@ class _Work:
             elif line.does is Does.RENAME:
                 back = tuple((new, old) for old, new in line.renamed)
                 backward = Operation(Does.RENAME, (cotangent,), makes, renamed=back, backward=True)
-            else:  # softmax knows its derivative from its result, other functions from their argument
-                known = line.makes if line.function == "softmax" else value
+            else:
                 names = self.open_in(line.makes) or {line.reads[0].name}
                 product = [self.products[name] for name in names if name in self.products]
-                there = (cotangent, self.restored(known), *product)
+                there = (cotangent, self.restored(line.known), *product)
                 backward = replace(line, reads=there, makes=makes, backward=True)
             self.contribute(value, self.emit(backward))
 

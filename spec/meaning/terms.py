@@ -166,5 +166,5 @@ def _pulled_back(
     if operation.does is Does.RENAME:
         renamed = tuple((new, old) for old, new in operation.renamed)
         return Operation(Does.RENAME, (made,), value, renamed=renamed, backward=True), [cotangent]
-    at = made if operation.function == "softmax" else value
+    at = operation.known
     return replace(operation, reads=(made, at), makes=value, backward=True), [cotangent, known[at]]

@@ -171,10 +171,10 @@ def _latent(part: Builder, model: Transformer, y: Value) -> tuple[Value, Value, 
 
 
 def _capped(part: Builder, model: Transformer, x: Value) -> Value:
-    """Scores or logits, brought between two bounds."""
+    """Scores or logits, brought between two bounds: a bound times tanh of their part of it."""
     if x.name not in model.capped:
         return x
-    return part.apply("tanh", x, Value(f"{x.name}_capped", x.indices, width=x.width))
+    return part.apply("cap", x, Value(f"{x.name}_capped", x.indices, width=x.width))
 
 
 def _mlp(

@@ -66,6 +66,9 @@ def formed(value: Value, lies: str) -> Value:
 
 
 LOG_TOTAL = "log_sum_exp"  # of all elements along an index: it has one for each row
+# functions whose derivatives are known from their results: those are kept for backward. Of other
+# functions it is what they are computed from. (torch, tools/autograd/derivatives.yaml)
+FROM_RESULT = frozenset({"inverse_root", "relu", "sigmoid", "softmax", "tanh"})
 
 
 class Does(Enum):
@@ -89,7 +92,7 @@ class Operation:
 
     `function`: what is applied, or normalised by. `over`: the index that it needs all of.
     `renamed`: pairs of indices, from and to.
-    `backward`: the same backward: reads a cotangent first, then what the function was computed from.
+    `backward`: the same backward: reads a cotangent first, then what its derivative is known from.
     A softmax may read its log-sum-exp too, and backward what the cotangent and it sum to as a product.
     """
 
@@ -100,6 +103,11 @@ class Operation:
     over: str = ""
     renamed: tuple[tuple[str, str], ...] = ()
     backward: bool = False
+
+    @property
+    def known(self) -> Value:
+        """What its derivative is computed from, beside a cotangent."""
+        return self.makes if self.function in FROM_RESULT else self.reads[0]
 
     @cached_property
     def contraction(self) -> Contraction:

@@ -37,7 +37,7 @@ from spec.models.transformer import (
     Latent,
     Transformer,
 )
-from spec.models.values import Builder, Role, Value
+from spec.models.values import FROM_RESULT, Builder, Role, Value
 from spec.plans.model_strategies import MODEL_AXES
 from tests.support.examples import examples
 from tests.support.transformers import Plan, replicated
@@ -116,12 +116,13 @@ def test_what_goes_backward_is_the_derivative_of_what_goes_forward(name, kind, j
     x, direction, cotangent = (drawn(numbers, rng, 3, 4, 2) for _ in range(3))
     if name in NORMALISED:
         y = numbers.normalise(name, x, 1)
-        known = y if name == "softmax" else x
+        known = y if name in FROM_RESULT else x
         pulled = numbers.normalise_backward(name, cotangent, known, 1)
         change = rise(numbers, lambda v: numbers.normalise(name, v, 1), x, direction)
         assert np.abs(change - numbers.mul(direction, cotangent)).any()
     else:
-        pulled = numbers.apply_backward(name, cotangent, x)
+        known = numbers.apply(name, x) if name in FROM_RESULT else x
+        pulled = numbers.apply_backward(name, cotangent, known)
         change = rise(numbers, lambda v: numbers.apply(name, v), x, direction)
     together = tuple(range(3))
     there = numbers.total(numbers.mul(cotangent, change), together)

@@ -24,7 +24,7 @@ PLANS = (
     "cp-all-to-all(2) * tp(2)",
     "zero1+all(2) * tp+sp(2) * cp(2)",
 )
-FUNCTIONS = ("gelu", "silu", "square", "tanh")
+FUNCTIONS = ("gelu", "silu", "square", "tanh", "relu", "cap")
 
 
 def weight(name, *indices):

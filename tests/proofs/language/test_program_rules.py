@@ -182,8 +182,8 @@ MUTANTS = [
     (
         "the derivative of a softmax knows its turn alone",
         "derivation/programs.py",
-        "there = (cotangent, self.restored(known), *product)",
-        "there = (cotangent, self.restored(known))",
+        "there = (cotangent, self.restored(line.known), *product)",
+        "there = (cotangent, self.restored(line.known))",
         "derived_programs_do_what_one_device_does",
     ),
     (
@@ -287,8 +287,8 @@ MUTANTS = [
     (
         "a derivative is known from the result",
         "derivation/programs.py",
-        'known = line.makes if line.function == "softmax" else value',
-        "known = line.makes",
+        "self.restored(line.known)",
+        "self.restored(line.makes)",
         "derived_programs_do_what_one_device_does",
     ),
     (

@@ -11,7 +11,7 @@ from proofs.language.programs import GPT, LLAMA
 from spec.derivation.programs import EVERYTHING, FROM_SLICES, NOTHING, PAIRS, program_of
 from spec.models.parts import layer, parts
 from spec.models.profiles import Profile, realised
-from spec.models.transformer import DROPPED
+from spec.models.transformer import DROPPED, Transformer
 from spec.plans.model_strategies import MODEL_AXES
 from tests.support.examples import examples
 from tests.support.profiles import PAIRS as OF_PAIRS
@@ -79,3 +79,11 @@ def test_the_product_of_a_kernels_rows_with_their_cotangent_is_read(model, again
         lines = program_of(part, axes, again).backward
         made = {line.makes for line in lines if line.makes.name.startswith("product of")}
         assert made and made <= {value for line in lines for value in line.reads}
+
+
+@pytest.mark.parametrize("function", ["relu", "gelu"])
+def test_of_a_function_whose_result_tells_its_derivative_the_result_is_kept(function):
+    model = Transformer(2, 8, 4, 4, 2, 16, 32, function=function, biases=frozenset({"mlp"}))
+    names = {value.name for value in distribute(layer(model), ()).kept}
+    assert ("up_biased" in names) is (function == "gelu")
+    assert "active" in names  # the next product reads it, too
