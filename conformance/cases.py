@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 
 from conformance.shapes import (
+    ALONE,
     DEEP,
     EVEN,
     FUSED,
@@ -40,6 +41,7 @@ class Case:
     with `fake`, of a device beside it, else of one that is the host itself. `aside`: not looked at
     while formulas of what PyTorch does were first written.
     `later`: recorded when the profiles were written, to see whether they hold.
+    Of `eager`, one process with a model of transformers, all is in bf16 if it is `mixed`.
     `fake`: the fake backend, without other processes, so no numbers; DDP fails on it.
     """
 
@@ -298,6 +300,7 @@ def _later() -> Iterator[Case]:
     yield from _uneven()
     yield from _kernels()
     yield from _configured()
+    yield from _eager()
     for order, chunks in (("gpipe", 1), ("1f1b", 1), ("interleaved", 2)):
         yield Case(
             "pp", replace(fives, layers=10), on(pipe=5), order=order, chunks=chunks, micro_steps=5
@@ -341,6 +344,13 @@ def _configured() -> Iterator[Case]:
             yield Case("fsdp2", model, on(batch=n))
         yield Case("fsdp2", model, on(batch=4), mixed=True)
         yield Case("zero redundancy", model, on(batch=3))
+
+
+def _eager() -> Iterator[Case]:
+    """What one process keeps of transformers' modules, operation by operation."""
+    for model in ALONE:
+        for mixed in (False, True):
+            yield Case("eager", model, on(batch=1), mixed=mixed)
 
 
 def _whole_words() -> Iterator[Case]:

@@ -6,7 +6,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from conformance.cases import Case
-from conformance.figures import BUCKETS, KEPT, ON_HOST, PINNED, WAITING, Figure, Values, together
+from conformance.figures import (
+    BUCKETS,
+    KEPT,
+    MEMORY,
+    ON_HOST,
+    PINNED,
+    WAITING,
+    Figure,
+    Values,
+    together,
+)
 from conformance.logs import Log
 from conformance.plans import Planned, figures_of
 from conformance.profiles import REPLICATED, changes
@@ -49,7 +59,9 @@ def _outside(case: Case) -> Iterator[Figure]:
     """What is not compared."""
     if case.strategy not in REPLICATED:
         yield BUCKETS
-    if not isinstance(case.model, Decoder):
+    if case.strategy == "eager":
+        yield from (Figure(name) for name in MEMORY if name != KEPT.what)
+    elif not isinstance(case.model, Decoder):
         yield KEPT
     if case.offload and not case.is_beside:
         yield from (ON_HOST, PINNED, Figure("fetch", HOST), Figure("offload", HOST))

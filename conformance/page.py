@@ -108,7 +108,8 @@ be one, and by their rows FSDP2 pads, by their number Adam counts.
 * How a backend sends. Recorded are each collective's kind, group, elements and type; what a rank sends
   follows for both sides by the same formulas of a ring or of pairwise exchange (claims C1 to C4).
 * What is kept for backward by perceptrons, of which psem knows no operations, and by models of
-  transformers, whose modules are not those of the profile `pytorch`.
+  transformers, whose modules are not those of the profile `pytorch`: but for those of one process, in
+  fp32 and all in bf16, with eager attention, beside the profile `eager`.
 * What passes: gathered weights, fresh gradients, what kernels and allocators take.
 * Copies in and out of buckets that are there for a collective alone: FSDP2 gathers a unit into one flat
   buffer, copies each weight out of it, and copies gradients into another before they are reduced. They
@@ -200,7 +201,8 @@ def strategies(everything: tuple[Row, ...]) -> Iterator[str]:
         far = [d for case in here if (d := log_of(case).difference) is not None]
         bases = dict.fromkeys(base_of(case) for case in of_cases(strategy))
         told = ", ".join(f"`{name}`" for name in bases)
-        yield f"| {strategy} | {told} | {len(here)} | {' | '.join(parts)} | {max(far):.0e} |"
+        largest = f"{max(far):.0e}" if far else "not recorded"
+        yield f"| {strategy} | {told} | {len(here)} | {' | '.join(parts)} | {largest} |"
 
 
 def typed() -> str:

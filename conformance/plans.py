@@ -43,6 +43,7 @@ PRODUCTS = {
     "ddp": "dp",
     "zero redundancy": "zero1",
     "fsdp2": "fsdp",
+    "eager": "dp",
     "hsdp": "hsdp",
     "fsdp2 x tp": "zero3 * tp",
     "fsdp2 x tp+sp": "zero3 * tp+sp",
@@ -59,7 +60,8 @@ Sent = dict[Figure, tuple[Number, Number]]  # elements and bytes, by kind and ax
 def transformer(shape: Decoder | Configured) -> Transformer:
     """psem's model of the same shape."""
     if isinstance(shape, Configured):
-        return shaped(Fields(shape.family, shape.content), FAMILIES[shape.family])
+        model = shaped(Fields(shape.family, shape.content), FAMILIES[shape.family])
+        return replace(model, dropout=frozenset())  # as it was recorded
     gpt = shape.gpt
     return Transformer(
         shape.layers,
@@ -136,7 +138,8 @@ class Planned:
 
     def under(self, profile: Profile) -> Plan:
         """Under some profile."""
-        policy = profile.types(POLICIES[PRECISIONS[self.case.optimizer]])
+        name = MIXED if self.in_bf16 and not profile.says_types else PRECISIONS[self.case.optimizer]
+        policy = profile.types(POLICIES[name])
         return replace(self.textbook, profile=profile, policy=policy, unit=None)
 
     @property
@@ -162,7 +165,7 @@ class Planned:
     @property
     def in_bf16(self) -> bool:
         """Whether it is computed in bf16."""
-        return self.case.mixed and self.case.strategy in ("fsdp2", "hsdp")
+        return self.case.mixed and self.case.strategy in ("fsdp2", "hsdp", "eager")
 
 
 def layer_of(name: str) -> str:

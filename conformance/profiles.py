@@ -44,6 +44,7 @@ COMPRESSED = "the hook compresses gradients to 2 bytes"
 FILLED = "who has no weights sends an element"
 LEFT = "gradients that wait whole for the last micro-step leave slices"
 AT_ONCE = "rotate all-gather gathers keys and values at once"
+OF_MODULES = "operations keep what they read: norms and softmax copies in fp32, functions each step"
 EVERY = (*REPLICATED, *SHARDED, "tp", "tp+sp", "pp")
 
 
@@ -54,6 +55,8 @@ def name_of(case: Case) -> str:
 
 def base_of(case: Case) -> str:
     """The packaged profile of a case."""
+    if case.strategy == "eager":
+        return "eager"
     if case.is_beside:
         return "fully-shard-offload"
     if case.mixed and is_fused(case) and case.strategy in ("fsdp2", "hsdp"):
@@ -68,6 +71,9 @@ def is_fused(case: Case) -> bool:
 
 def _additions(case: Case) -> Iterator[str]:
     """What the options of a case add."""
+    if case.strategy == "eager":
+        yield from ("cpu",) if case.mixed else ()
+        return
     is_sharded, decoder = case.strategy in SHARDED, isinstance(case.model, Decoder) and case.model
     if is_fused(case) and not isinstance(case.model, Mlp) and base_of(case) != "fsdp2":
         yield "fused"
@@ -170,6 +176,7 @@ WAYS = (
     Way(("cp",), ("permute",), ("context",), "keys and values travel as copies for each head"),
     Way(EVERY, ("counts",), (), "Adam counts the steps of each weight: 4 bytes"),
     Way(EVERY, ("kept",), (), KEEPS),
+    Way(("eager",), ("kept",), (), OF_MODULES),
 )
 
 

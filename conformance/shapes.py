@@ -89,18 +89,31 @@ LIKE_LLAMA = {
 }
 FEW_HEADS = {**LIKE_LLAMA, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 6}
 OF_EXPERTS = {"num_experts_per_tok": 2, "tie_word_embeddings": False}
+OF_NEOX = {
+    key: LIKE_LLAMA[key] for key in LIKE_LLAMA if key not in ("num_key_value_heads", "pad_token_id")
+}
+NEOX = configured("gpt_neox", **OF_NEOX)
 JOINED = (
     configured("phi3", **LIKE_LLAMA),
     configured("gpt2", n_layer=3, n_embd=18, n_head=3, n_inner=27, n_positions=9),
-    configured(
-        "gpt_neox",
-        **{
-            key: LIKE_LLAMA[key]
-            for key in LIKE_LLAMA
-            if key not in ("num_key_value_heads", "pad_token_id")
-        },
-    ),
+    NEOX,
     configured("bloom", n_layer=2, hidden_size=18, n_embed=18, n_head=3),
+)
+ALONE = (  # all features of a head are turned
+    *(model for model in JOINED if model is not NEOX),
+    configured("gpt_neox", **OF_NEOX, rotary_pct=1.0),
+    configured(
+        "opt",
+        num_hidden_layers=3,
+        hidden_size=20,
+        num_attention_heads=5,
+        ffn_dim=27,
+        max_position_embeddings=32,
+        word_embed_proj_dim=20,
+    ),
+    configured("llama", **LIKE_LLAMA),
+    configured("qwen3", **FEW_HEADS, tie_word_embeddings=False),
+    configured("olmo2", **(LIKE_LLAMA | {"num_key_value_heads": 1, "num_attention_heads": 2})),
 )
 WITH_EXPERTS = (
     configured("mixtral", **FEW_HEADS, num_local_experts=3, **OF_EXPERTS),

@@ -13,7 +13,7 @@ import torch
 import torch.multiprocessing as processes
 
 from conformance.cases import cases
-from conformance.logs import recorded, write
+from conformance.logs import file_of, recorded, write
 from conformance.record.run import shapes
 from conformance.record.worlds import alike, faked, in_processes
 
@@ -50,7 +50,8 @@ def by_fake(chosen, folder):
 
 def is_new(case):
     """Whether nothing was recorded of a case."""
-    return case.name not in recorded(case.strategy)["cases"]
+    found = recorded(case.strategy)["cases"] if file_of(case.strategy).exists() else ()
+    return case.name not in found
 
 
 def main():
@@ -62,7 +63,7 @@ def main():
         logs |= by_fake([case for case in chosen if case.is_beside], folder)
         logs |= by_gloo([case for case in chosen if not case.fake], folder)
     for strategy in sorted({case.strategy for case in chosen}):
-        before = recorded(strategy)["cases"] if part else {}
+        before = recorded(strategy)["cases"] if part and file_of(strategy).exists() else {}
         of = {case.name: logs[case.name] for case in chosen if case.strategy == strategy}
         write(strategy, torch.__version__, before | of)
 

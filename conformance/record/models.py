@@ -135,9 +135,12 @@ class Transformer(nn.Module):
 
 
 class Configuration(nn.Module):
-    """A model of transformers, called with tokens, that gives logits."""
+    """A model of transformers, called with tokens, that gives logits.
 
-    def __init__(self, shape: Configured):
+    `attention`: how it is computed; by default as transformers chooses.
+    """
+
+    def __init__(self, shape: Configured, attention=None):
         super().__init__()
         from transformers import AutoConfig, AutoModelForCausalLM, logging
 
@@ -147,6 +150,7 @@ class Configuration(nn.Module):
         for name in drops:
             setattr(config, name, 0.0)
         how = {"experts_implementation": "eager"}  # a kernel of all at once takes no rows of 27
+        how |= {"attn_implementation": attention} if attention else {}
         self.model = AutoModelForCausalLM.from_config(config, **how)
 
     @property
@@ -161,10 +165,10 @@ class Configuration(nn.Module):
 KINDS = {Mlp: Perceptron, Decoder: Transformer, Configured: Configuration}
 
 
-def build(shape, dtype):
+def build(shape, dtype, **how):
     """The whole model, with the same values each time."""
     torch.manual_seed(SEED)
-    model = KINDS[type(shape)](shape)
+    model = KINDS[type(shape)](shape, **how)
     return model if dtype == torch.get_default_dtype() else model.to(dtype)
 
 

@@ -50,7 +50,8 @@ class Running:
     def __init__(self, case: Case, dtype):
         self.case, self.dtype, self.mesh = case, dtype, mesh_of(case)
         self.staged = case.strategy == "pp"
-        model = build(case.model, dtype)
+        how = {"attention": "eager"} if case.strategy == "eager" else {}
+        model = build(case.model, dtype, **how)
         self.names = [name for name, _ in model.named_parameters()]
         self.shapes = [[*p.shape] for p in model.parameters()]
         kind = Pipelined if self.staged else Trained
@@ -123,7 +124,8 @@ def record(case: Case, locked=None):
 
     `locked`: of a device beside the host, what is page-locked there.
     """
-    running = Running(case, torch.float32)
+    in_bf16 = case.strategy == "eager" and case.mixed
+    running = Running(case, torch.bfloat16 if in_bf16 else torch.float32)
     for step in range(2):
         running.step(step)
     watch, kept = Collectives(axes_of(case, running.mesh)), Kept(running.weights_now)

@@ -140,6 +140,7 @@ def plain(case, model, mesh):
 
 STRATEGIES = {
     "one": plain,
+    "eager": plain,
     "ddp": ddp,
     "zero redundancy": zero_redundancy,
     "fsdp2": sharded,

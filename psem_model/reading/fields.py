@@ -24,7 +24,8 @@ FUNCTIONS = {
     "silu": "silu",
     "swish": "silu",
     "relu": "relu",
-    **dict.fromkeys(("gelu", "gelu_new", "gelu_fast", "gelu_python", "gelu_pytorch_tanh"), "gelu"),
+    **dict.fromkeys(("gelu", "gelu_pytorch_tanh"), "gelu"),
+    **{name: name for name in ("gelu_new", "gelu_fast", "gelu_python")},
 }
 SAME = {  # two names of one field
     "n_embd": "hidden_size",

@@ -13,8 +13,7 @@ from spec.devices.layouts import PARTIAL, WHOLE, Layout, Lies, along
 from spec.language.moves import COLLECTIVE, IN_TURNS, Axis, Move, turns_of, with_turns
 from spec.language.programs import Line, Program
 from spec.language.turns import is_in_turns
-from spec.models.profiles import WRITTEN
-from spec.models.values import LOG_TOTAL, OPERANDS, Does, Operation, Part, Role, Value, misfit
+from spec.models.values import LOG_TOTAL, OPERANDS, WRITTEN, Does, Operation, Part, Role, Value, misfit
 
 PART = (
     "takes",

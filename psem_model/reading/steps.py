@@ -11,8 +11,7 @@ from spec.devices.layouts import WHOLE, Layout
 from spec.language.moves import Axis, Move
 from spec.language.programs import Line, Program
 from spec.language.steps import Group, Step
-from spec.models.profiles import WRITTEN
-from spec.models.values import Operation, Role, Value
+from spec.models.values import WRITTEN, Operation, Role, Value
 
 HEADER = (
     "#",

@@ -129,6 +129,7 @@ def _gelu_slope(x: Array) -> Array:
     return np.asarray((1 + t) / 2 + x * (1 - t * t) * inner / 2)
 
 
+GELUS = ("gelu", "gelu_fast", "gelu_new", "gelu_python")
 BOUND = 3.0  # of what is capped
 MOST = 7.0  # the bound of what is clamped (gpt-oss: swiglu_limit)
 
@@ -149,7 +150,7 @@ class Real(Functions, Floating):
 
     epsilon_of_norms = 1e-5
     elementwise: ClassVar[dict[str, tuple[Elementwise, Elementwise]]] = {
-        "gelu": (lambda x: x * (1 + _gelu_inner(x)) / 2, _gelu_slope),
+        **dict.fromkeys(GELUS, (lambda x: x * (1 + _gelu_inner(x)) / 2, _gelu_slope)),
         "silu": (lambda x: x * _sigmoid(x), lambda x: _sigmoid(x) * (1 + x * (1 - _sigmoid(x)))),
         "relu": (lambda x: np.maximum(x, 0), lambda y: (y > 0) * 1.0),
         "clamped_silu": (_open, _open_slope),
@@ -196,7 +197,7 @@ class Residues(Functions, Modular):
 
     rates: ClassVar[dict[str, int]] = {"relu": 2, "sigmoid": 3, "tanh": 5, "inverse_root": 7}
     elementwise: ClassVar[dict[str, tuple[Elementwise, Elementwise]]] = {
-        "gelu": (lambda x: x * x % PRIME * x + x, lambda x: x * x % PRIME * 3 + 1),
+        **dict.fromkeys(GELUS, (lambda x: x * x % PRIME * x + x, lambda x: x * x % PRIME * 3 + 1)),
         "silu": (lambda x: x * x + 3 * x, lambda x: 2 * x + 3),
         "clamped_silu": (lambda x: x * x + 11 * x, lambda x: 2 * x + 11),
         "clamp": (lambda x: x * x + 13 * x, lambda x: 2 * x + 13),

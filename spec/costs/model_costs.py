@@ -15,7 +15,7 @@ from spec.language.programs import Program
 from spec.models.parts import Model, parts
 from spec.models.profiles import COUNT_BYTES, NUMBER_BYTES
 from spec.models.transformer import EMBEDDING, HEAD, Transformer, is_layer, is_turned
-from spec.models.values import Value
+from spec.models.values import FULL, Value
 from spec.numbers.arithmetic import Number, quotient
 
 Indices = Mapping[str, Number]  # how many values each index has
@@ -128,8 +128,10 @@ def numbers_of(
     """Those of some parts, on one device. `width`: bytes of a cosine."""
     of = {program.part.name: program for program in programs}
     tokens = sum(_tokens(of[name], READS[name], indices, mesh) for name in of if name in READS)
-    learned = NUMBER_BYTES * indices["s"] if model.positions and EMBEDDING in of else 0
+    each = indices["b"] if model.spare else 1  # each sample's own are counted (transformers, OPT)
+    learned = NUMBER_BYTES * each * indices["s"] if model.positions and EMBEDDING in of else 0
     is_needed = model.turned and any(map(is_turned, of))
+    width = FULL if model.angles_in_full else width
     turned = 2 * width * indices["s"] * model.turned_features if is_needed else 0
     return Numbers(NUMBER_BYTES * tokens, learned + turned + (COUNT_BYTES if HEAD in of else 0))
 

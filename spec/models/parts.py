@@ -17,7 +17,7 @@ from spec.models.transformer import (
     Transformer,
     layer_name,
 )
-from spec.models.values import FULL, LOG_TOTAL, Builder, Part, Role, Value
+from spec.models.values import FULL, LOG_TOTAL, WRITTEN, Builder, Part, Role, Value
 
 Model = Transformer | Opaque | Custom
 
@@ -170,11 +170,11 @@ def _latent(part: Builder, model: Transformer, y: Value) -> tuple[Value, Value, 
     return q, keys, _of_keys(part, "values", made(x, "value", "g", "y"))
 
 
-def _capped(part: Builder, model: Transformer, x: Value) -> Value:
+def _capped(part: Builder, model: Transformer, x: Value, width: int = WRITTEN) -> Value:
     """Scores or logits, brought between two bounds: a bound times tanh of their part of it."""
     if x.name not in model.capped:
         return x
-    return part.apply("cap", x, Value(f"{x.name}_capped", x.indices, width=x.width))
+    return part.apply("cap", x, Value(f"{x.name}_capped", x.indices, width=width))
 
 
 def _mlp(
@@ -297,8 +297,9 @@ def head(model: Transformer) -> Part:
     part = Builder(HEAD, x)
     y = _norm(part, model, "final_norm", x)
     words = _weight(WORD_WEIGHT if model.tied else "head_weight", "v", "h")
-    scores = part.contract(y, words, Value("logits", ("b", "s", "v"), width=FULL))
-    scores = _capped(part, model, scores)
+    width = WRITTEN if "logits" in model.capped else FULL  # the loss is computed in fp32
+    scores = part.contract(y, words, Value("logits", ("b", "s", "v"), width=width))
+    scores = _capped(part, model, scores, FULL)
     of_token = ("b", "s")
     raised = part.apply("exp", scores, Value("raised", ("b", "s", "v"), width=FULL))
     total = part.contract(raised, _constant("ones", "v"), Value("total", of_token, width=FULL))

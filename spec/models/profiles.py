@@ -14,13 +14,14 @@ from typing import Any
 from spec.models.parts import Model, parts
 from spec.models.states import BytePolicy, State
 from spec.models.transformer import Transformer
-from spec.models.values import FULL, LOG_TOTAL, Builder, Does, Operation, Part, Role, Value
+from spec.models.values import FULL, LOG_TOTAL, WRITTEN, Builder, Does, Operation, Part, Role, Value
 from spec.numbers.arithmetic import Number
 
-WRITTEN = 2  # bytes of what is computed in the weights' precision, as parts are written
 NUMBER_BYTES = 8  # of a token, or of its place
 COUNT_BYTES = 4  # of how many steps were made, or of how many tokens a loss is the mean
 NORM_FUNCTIONS = frozenset({"layer_norm", "rms_norm"})
+# functions that transformers composes of several operations, and how many arrays these keep but for one
+BETWEEN = {"clamped_silu": 2, "gelu_fast": 6, "gelu_new": 3, "gelu_python": 2}
 
 
 class Units(Enum):
@@ -72,12 +73,13 @@ class Profile:
     `inside`: values that never leave a kernel: they are in no memory, and backward makes them again.
     `again`: functions and values in memory that backward makes again. `stores`:
     values that are kept though backward does not read them. `widths`: bytes of an element of some
-    values. `in_full`: functions of rows that are computed in fp32, from a copy. `repeats`: keys
-    and values are copied, once for each head of a group. `rows`: norms that keep numbers of each row:
-    rms_norm its root, layer_norm its mean and its root; `rows_as_computed`: those that keep them in the
-    type that they compute with, and not in fp32. `whole`: values that each device has of all
-    words, where words are cut; and weights whose words are not. `samples`: whose numbers are kept.
-    `maximum`: of each token the largest logit is found first.
+    values. `in_full`: functions of rows that are computed in fp32, from a copy; `scales_in_full`:
+    scales of norms, too. `repeats`: keys and values are copied, once for each head of a group. `rows`:
+    norms that keep numbers of each row: rms_norm its root, layer_norm its mean and its root;
+    `rows_as_computed`: those that keep them in the type that they compute with, and not in fp32.
+    `composes`: functions that are several operations keep what each of these reads. `whole`: values
+    that each device has of all words, where words are cut; and weights whose words are not. `samples`:
+    whose numbers are kept. `maximum`: of each token the largest logit is found first.
 
     `policy`: the name of the types that states have, if none is asked for. `gathered`, `reduced`: bytes
     of an element of gathered parameters, and of gradients while they are summed over devices; none: as
@@ -120,9 +122,11 @@ class Profile:
     stores: frozenset[str] = frozenset()
     widths: tuple[tuple[str, int], ...] = ()
     in_full: frozenset[str] = frozenset()
+    scales_in_full: bool = False
     repeats: bool = False
     rows: frozenset[str] = frozenset()
     rows_as_computed: frozenset[str] = frozenset()
+    composes: bool = False
     whole: frozenset[str] = frozenset()
     maximum: bool = False
     samples: Samples = Samples.NONE
@@ -195,6 +199,12 @@ class Profile:
             samples=given if self.samples is Samples.GIVEN else self.samples,
         )
 
+    def in_model(self, model: Transformer) -> Profile:
+        """With what its own code does: a softmax in the type of what it reads, scales in fp32."""
+        plain = {"softmax"} if model.plain_softmax else set[str]()
+        in_full = self.scales_in_full or model.scales_in_full
+        return replace(self, in_full=self.in_full - plain, scales_in_full=in_full)
+
     def types(self, policy: BytePolicy) -> BytePolicy:
         """The types of states, with those in which they pass."""
         return replace(policy, gathered=self.gathered, reduced=self.reduced, quantised=self.quantised)
@@ -227,15 +237,17 @@ def made_by(weight: Value, part: Part) -> tuple[str, ...]:
 
 def realised_parts(model: Model, profile: Profile, width: Number) -> tuple[Part, ...]:
     """The parts of a model as a system computes them, in its order, with weights of `width` bytes."""
-    if isinstance(model, Transformer) and profile.weighs_within:
-        model = replace(model, weighed_within=True)
+    if isinstance(model, Transformer):
+        profile = profile.in_model(model)
+        model = replace(model, weighed_within=True) if profile.weighs_within else model
     return tuple(realised(part, profile, width) for part in parts(model))
 
 
 def realised(part: Part, profile: Profile, width: Number) -> Part:
     """The part as a system computes it, with weights of `width` bytes."""
-    of_rows = frozenset(value.name for op in part.operations for value in _of_rows(op, profile))
-    stores = profile.stores | (of_rows - profile.again)
+    of_rows = frozenset(v.name for op in part.operations for v in _of_rows(op, profile))
+    between = frozenset(v.name for op in part.operations for v in _between(op, profile))
+    stores = profile.stores | between | (of_rows - profile.again)
     sized = _sized(_copied(part, profile, width), profile, width)
     uncut = profile.whole.intersection(weight.name for weight in part.weights)
     return replace(
@@ -271,6 +283,13 @@ def _sized(part: Part, profile: Profile, width: Number) -> Part:
     return replace(part, operations=operations, takes=takes, gives=sized(part.gives))
 
 
+def _between(operation: Operation, profile: Profile) -> tuple[Value, ...]:
+    """What operations keep of which a function of each element is composed, but for its argument."""
+    count = BETWEEN.get(operation.function, 0) if profile.composes else 0
+    makes = operation.makes
+    return tuple(replace(makes, name=f"{makes.name}_between{number}") for number in range(1, count + 1))
+
+
 def _of_rows(norm: Operation, profile: Profile) -> tuple[Value, ...]:
     """The numbers that a norm keeps of each row, in fp32 or as it computes: the last is its root."""
     if norm.does is not Does.NORMALISE or norm.function not in profile.rows:
@@ -286,7 +305,7 @@ def _copied(part: Part, profile: Profile, width: Number) -> Part:
     numbers of rows. What is in fp32 anyway is not copied.
     """
     in_full = profile.in_full if width < FULL else frozenset()
-    if not (in_full or profile.rows or profile.repeats or profile.maximum):
+    if not (in_full or profile.rows or profile.repeats or profile.maximum or profile.composes):
         return part
     work = Builder(part.name, part.takes)
     now: dict[Value, Value] = {}
@@ -297,8 +316,12 @@ def _copied(part: Part, profile: Profile, width: Number) -> Part:
         if profile.maximum and makes.name == "raised":  # a sum in its place: it lies, and moves, alike
             words = Value("ones", x.indices[-1:], Role.CONSTANT, 0)
             work.contract(x, words, Value("largest", x.indices[:-1], width=FULL))
-        of = "softmax" if operation.function == LOG_TOTAL else operation.function
-        is_full = operation.does is Does.NORMALISE and of in in_full
+        is_full = _is_in_full(operation, part, profile, in_full)
+        if "rms_norm" in in_full and makes.name.endswith("_heads_norm_squares"):
+            now[x] = x = _copy(work, x, f"{makes.name}_argument", FULL)
+            reads = (x,)
+        elif x in now.values() and makes.name.endswith("_heads_norm_unit"):
+            now[makes] = makes = replace(makes, width=FULL)
         for number in _of_rows(operation, profile):
             ones = Value("ones", (operation.over,), Role.CONSTANT, 0)
             work.contract(x, x if number.name.endswith("root") else ones, number)
@@ -310,15 +333,30 @@ def _copied(part: Part, profile: Profile, width: Number) -> Part:
                 continue
             full = replace(makes, name=f"{makes.name}_fp32", width=FULL)
             work.operations.append(replace(operation, reads=(copy,), makes=full))
-            _copy(work, full, makes.name, makes.width)
+            scaled = operation.function in NORM_FUNCTIONS and profile.scales_in_full
+            now[makes] = _copy(work, full, makes.name, FULL if scaled else makes.width)
             continue
-        work.operations.append(replace(operation, reads=reads))
+        work.operations.append(replace(operation, reads=reads, makes=makes))
+        for value in _between(operation, profile):
+            _copy(work, makes, value.name, value.width)
         if profile.repeats and operation.makes.name in ("keys", "values"):
             makes = operation.makes
             b, u, g, d = makes.indices
             each = Value(f"{makes.name}_repeated", (b, u, g, "r", d))
             now[makes] = work.contract(makes, Value("ones", ("r",), Role.CONSTANT, 0), each)
     return work.part(part.gives)
+
+
+def _is_in_full(norm: Operation, part: Part, profile: Profile, in_full: frozenset[str]) -> bool:
+    """Whether a function of rows is computed in fp32, from a copy; inside a kernel there is none.
+
+    A log-sum-exp is as the softmax of the same scores.
+    """
+    if norm.function == LOG_TOTAL:
+        alike = (op for op in part.operations if (op.function, op.reads) == ("softmax", norm.reads))
+        norm = next(alike, replace(norm, function="softmax"))
+    of_rows = norm.does is Does.NORMALISE and norm.function in in_full
+    return of_rows and norm.makes.name not in profile.inside
 
 
 def _copy(work: Builder, x: Value, name: str, width: int) -> Value:

@@ -94,6 +94,9 @@ class Transformer:
     gated: bool = False
     function: str = "gelu"
     norm: str = "layer_norm"  # with an offset; or "rms_norm", without
+    scales_in_full: bool = False  # norms that are computed in fp32 are scaled before they are rounded
+    angles_in_full: bool = False  # cosines and sines are in fp32, whatever they turn
+    plain_softmax: bool = False  # that of scores is in their own type, where others are in fp32
     norms: frozenset[str] = USUAL_NORMS  # of `NORMS`; the final norm is in every model
     parallel: bool = False  # attention and MLP both read what the layer takes
     biases: frozenset[str] = frozenset({"qkv", "output", "mlp"})

@@ -11,6 +11,7 @@ from functools import cached_property
 
 from spec.devices.layouts import Contraction
 
+WRITTEN = 2  # bytes of an element of what is computed in the weights' precision, as parts are written
 FULL = 4  # bytes of an element of what a loss, or a softmax by turns, is computed from
 
 

@@ -78,7 +78,7 @@ def test_sums_that_have_more_bytes_than_gradients_at_rest_are_rounded_there():
 
 
 def test_copies_in_another_type_are_lines_of_the_program():
-    found = checked("dp(8)", profile="eager").rounds
+    found = checked("dp(8)", profile="eager", block="llama").rounds
     assert {(each.of, each.part, each.what) for each in found} == {
         (("layer",), "forward", "attention_norm_unit"),
         (("layer",), "forward", "shares"),

@@ -144,7 +144,7 @@ def plans(draw, names=None, least=1, most=3, experts=None, layers=2):
         feed_forward=tensor * draw(st.integers(1, 2)),
         vocabulary=draw(st.integers(2, 9)),
         gated=draw(st.booleans()),
-        function=draw(st.sampled_from(["gelu", "silu", "relu"])),
+        function=draw(st.sampled_from(["gelu", "gelu_new", "silu", "relu"])),
         norm=draw(st.sampled_from(["layer_norm", "rms_norm"])),
         biases=draw(st.frozensets(st.sampled_from(["qkv", "output", "mlp"]))),
         positions=draw(st.sampled_from([0, sequence, sequence + 1])),

@@ -84,6 +84,6 @@ def test_the_product_of_a_kernels_rows_with_their_cotangent_is_read(model, again
 @pytest.mark.parametrize("function", ["relu", "gelu"])
 def test_of_a_function_whose_result_tells_its_derivative_the_result_is_kept(function):
     model = Transformer(2, 8, 4, 4, 2, 16, 32, function=function, biases=frozenset({"mlp"}))
-    names = {value.name for value in distribute(layer(model), ()).kept}
+    names = {value.name for value in program_of(layer(model), ()).kept}
     assert ("up_biased" in names) is (function == "gelu")
     assert "active" in names  # the next product reads it, too

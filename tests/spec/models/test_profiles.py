@@ -190,8 +190,8 @@ def test_own_rows_are_those_that_a_run_has_in_whatever_order_axes_are_typed(type
 
 @pytest.mark.parametrize(("capped", "beside"), [(set(), 0), ({"logits"}, 1)])
 def test_a_kernel_overwrites_the_logits_that_it_reads_and_no_others(capped, beside):
-    """What a cap makes is overwritten; what it is made of has a cotangent beside it."""
-    logits = 4 * 4 * 1000  # bytes: of four tokens
+    """What a cap makes is overwritten; what it is made of has a cotangent beside it, half as wide."""
+    half = 2 * 4 * 1000  # bytes of the logits of four tokens, in the type of the weights
 
     def head(name):
         plan = read(Asked("predict", "dp(1)", model=MODEL, profile=name))
@@ -200,7 +200,7 @@ def test_a_kernel_overwrites_the_logits_that_it_reads_and_no_others(capped, besi
 
     textbook, common = head("textbook"), head("common")
     assert textbook.activations == common.activations
-    assert (textbook.computing // logits, common.computing // logits) == (3, beside)
+    assert (textbook.computing // half, common.computing // half) == (6, beside)
 
 
 def test_placeholders_are_one_of_each_shape_and_of_one_expert():
@@ -338,3 +338,48 @@ def test_a_head_whose_weight_is_whole_moves_nothing_whatever_logits_are_to_be(ax
         profile = replace(TEXTBOOK, whole=frozenset(whole))
         head = realised_parts(small("llama", experts=False), profile, MIXED_ADAM.w)[-1]
         assert program_of(head, (MODEL_AXES[axis],)).moves == ()
+
+
+def widths_of(name, shape=None, width=2):
+    """Bytes of an element of what a layer keeps under a profile, by names."""
+    model = small("gpt", False) if shape is None else shape
+    profile = profiled(name)
+    part = next(p for p in realised_parts(model, profile, width) if p.name == "layer")
+    return {v.name: v.width for v in program_of(part, (), names=profile.again).kept}
+
+
+@pytest.mark.parametrize("norm", ["layer_norm", "rms_norm"])
+@pytest.mark.parametrize("width", [2, 4])
+def test_numbers_of_rows_are_narrow_of_cpus_layer_norm_in_bf16_alone(norm, width):
+    model = replace(small("gpt", False), norm=norm)
+    plain, on_cpu = (widths_of(name, model, width) for name in ("eager", "eager+cpu"))
+    assert plain["mlp_norm_unit_root"] == 4
+    assert plain.keys() == on_cpu.keys()
+    other = {name for name in plain if plain[name] != on_cpu[name]}
+    rows = {f"{of}_norm_unit_{what}" for of in ("attention", "mlp") for what in ("mean", "root")}
+    assert other == (rows if (norm, width) == ("layer_norm", 2) else set())
+
+
+# how many arrays torch 2.13 and transformers 5.23 keep of a function's, by saved_tensors_hooks
+ARRAYS = {"relu": 1, "gelu": 2, "silu": 2, "gelu_python": 4, "gelu_new": 5, "gelu_fast": 8}
+
+
+@pytest.mark.parametrize(("function", "arrays"), ARRAYS.items())
+def test_what_is_composed_of_operations_keeps_what_each_reads_beside_its_result(function, arrays):
+    model = replace(small("gpt", False), function=function)
+    kept = {name for name in widths_of("eager", model) if name.startswith(("up", "active"))}
+    assert len(kept) == arrays
+
+
+def test_a_softmax_inside_a_kernel_leaves_no_copy_in_memory():
+    kept = [name for name in widths_of("eager+fused") if name.startswith("shares")]
+    assert kept == ["shares_log_total"]
+
+
+@pytest.mark.parametrize("norms", [{"attention", "mlp", "head"}, {"attention_out", "heads", "mlp_out"}])
+def test_units_of_norms_are_kept_in_fp32_where_they_are_scaled_in_fp32(norms):
+    model = replace(small("llama", False), norms=frozenset(norms))
+    for in_full in (False, True):
+        found = widths_of("eager", replace(model, scales_in_full=in_full))
+        units = {width for name, width in found.items() if name.endswith("_unit")}
+        assert units == ({4} if in_full else {2, 4} if "heads" in norms else {2})
