@@ -60,8 +60,7 @@ Sent = dict[Figure, tuple[Number, Number]]  # elements and bytes, by kind and ax
 def transformer(shape: Decoder | Configured) -> Transformer:
     """psem's model of the same shape."""
     if isinstance(shape, Configured):
-        model = shaped(Fields(shape.family, shape.content), FAMILIES[shape.family])
-        return replace(model, dropout=frozenset())  # as it was recorded
+        return shaped(Fields(shape.family, shape.content), FAMILIES[shape.family])
     gpt = shape.gpt
     return Transformer(
         shape.layers,
@@ -138,7 +137,8 @@ class Planned:
 
     def under(self, profile: Profile) -> Plan:
         """Under some profile."""
-        name = MIXED if self.in_bf16 and not profile.says_types else PRECISIONS[self.case.optimizer]
+        in_bf16 = self.in_bf16 and not profile.says_types  # of `eager` weights are, too
+        name = "mixed-adam" if in_bf16 else PRECISIONS[self.case.optimizer]
         policy = profile.types(POLICIES[name])
         return replace(self.textbook, profile=profile, policy=policy, unit=None)
 

@@ -89,13 +89,16 @@ LIKE_LLAMA = {
 }
 FEW_HEADS = {**LIKE_LLAMA, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 6}
 OF_EXPERTS = {"num_experts_per_tok": 2, "tie_word_embeddings": False}
+DROPS = ("attn_pdrop", "embd_pdrop", "resid_pdrop")
 OF_NEOX = {
     key: LIKE_LLAMA[key] for key in LIKE_LLAMA if key not in ("num_key_value_heads", "pad_token_id")
 }
 NEOX = configured("gpt_neox", **OF_NEOX)
 JOINED = (
     configured("phi3", **LIKE_LLAMA),
-    configured("gpt2", n_layer=3, n_embd=18, n_head=3, n_inner=27, n_positions=9),
+    configured(
+        "gpt2", n_layer=3, n_embd=18, n_head=3, n_inner=27, n_positions=9, **dict.fromkeys(DROPS, 0.0)
+    ),
     NEOX,
     configured("bloom", n_layer=2, hidden_size=18, n_embed=18, n_head=3),
 )
@@ -110,6 +113,7 @@ ALONE = (  # all features of a head are turned
         ffn_dim=27,
         max_position_embeddings=32,
         word_embed_proj_dim=20,
+        dropout=0.0,
     ),
     configured("llama", **LIKE_LLAMA),
     configured("qwen3", **FEW_HEADS, tie_word_embeddings=False),

@@ -48,7 +48,8 @@ def options_of(case: Case, config: str = CONFIG) -> Iterator[str]:
         yield from ("--order", case.order)
     if case.chunks > 1:
         yield from ("--chunks", str(case.chunks))
-    if case.optimizer != "adam":
+    in_fp32 = case.strategy == "eager" and not case.mixed  # of which the profile says nothing
+    if case.optimizer != "adam" or in_fp32:
         yield from ("--bytes", PRECISIONS[case.optimizer])
     yield from ("--profile", name_of(case))
 

@@ -129,7 +129,7 @@ def numbers_of(
     of = {program.part.name: program for program in programs}
     tokens = sum(_tokens(of[name], READS[name], indices, mesh) for name in of if name in READS)
     each = indices["b"] if model.spare else 1  # each sample's own are counted (transformers, OPT)
-    learned = NUMBER_BYTES * each * indices["s"] if model.positions and EMBEDDING in of else 0
+    learned = NUMBER_BYTES * indices["s"] * each if model.positions and EMBEDDING in of else 0
     is_needed = model.turned and any(map(is_turned, of))
     width = FULL if model.angles_in_full else width
     turned = 2 * width * indices["s"] * model.turned_features if is_needed else 0

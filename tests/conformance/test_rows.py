@@ -122,7 +122,8 @@ def test_all_but_perceptrons_and_sizes_that_a_user_chose_can_be_typed():
     others = [case for case in CASES if case not in TYPED]
     assert all(isinstance(case.model, Mlp) or case.bucket for case in others)
     assert {case.strategy for case in TYPED} == {case.strategy for case in CASES}
-    assert {case.strategy for case in shown()} == {case.strategy for case in CASES}
+    strategies = {case.strategy for case in CASES if not isinstance(case.model, Configured)}
+    assert {case.strategy for case in shown()} == strategies
 
 
 WAITING = [case for case in CASES if not case.each and case.ranks < 5]
