@@ -23,7 +23,7 @@ from psem_model.simulator.slices import Slices, in_order
 from psem_model.simulator.tables import Key, Moment, TransformerTables
 from spec.models.states import State
 from spec.models.transformer import EMBEDDING, HEAD, LAYER, is_layer, is_turned
-from spec.models.values import Value
+from spec.models.values import FULL, Value
 from spec.pipelines.pipeline import Half, Work
 
 READ_BY = {EMBEDDING: "tokens", HEAD: "next_words"}
@@ -66,9 +66,11 @@ class Kept:
         if not isinstance(tables, TransformerTables):
             return 0
         if is_turned(block.name) and tables.model.turned:
-            return sum(2 * table.size for table in tables.turns()) * self.width  # for both of a pair
+            width = FULL if tables.model.angles_in_full else self.width
+            return sum(2 * table.size for table in tables.turns()) * width  # for both of a pair
         if block.name == EMBEDDING and tables.model.positions:
-            return np.arange(tables.sizes["s"], dtype=np.int64).nbytes
+            each = tables.sizes["b"] if tables.model.spare else 1  # counted for each sample
+            return np.zeros((each, tables.sizes["s"]), np.int64).nbytes
         return COUNT.nbytes if block.name == HEAD else 0
 
 

@@ -19,6 +19,7 @@ VARIATIONS = st.fixed_dictionaries(
         "capped": st.frozensets(st.sampled_from(sorted(CAPPED))),
         "dropout": DROPOUTS,
         "sinks": st.booleans(),
+        **dict.fromkeys(("scales_in_full", "angles_in_full", "plain_softmax"), st.booleans()),
         "chunked": st.booleans(),
         "tempered": st.booleans(),
         "clamped": st.booleans(),
