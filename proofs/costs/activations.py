@@ -105,7 +105,7 @@ def gated_layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
     with sequence parallelism also tokens, but for what norms gave where it is gathered and held.
     Without attention's pairs there are no shares; recomputing everything leaves what the layer takes.
     A norm of the queries of all heads, and one of the keys, keeps what it takes, the same over its
-    root, and of each token two numbers of 4 bytes.
+    root, and of each token a number of 4 bytes: one over that root, which tells its derivative.
     (Claim A2; the same rule as A1)
     """
     x = Symbols(k, LLAMA)
@@ -125,7 +125,7 @@ def gated_layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
         "tp_sp_all_again": (x.program("tp+sp", EVERYTHING), 2 * bsh / n),
     }
     of_heads = layer(replace(x.shape, norms=x.shape.norms | {"heads"}))
-    more = tokens * (4 * x.d * (x.a + x.kv) + 2 * 2 * 4)
+    more = tokens * (4 * x.d * (x.a + x.kv) + 2 * 4)
     rows["norms_of_heads"] = x.program("", part=of_heads), 8 * bsh + inner + shares + more
     heads = 2 * x.h * x.d * (x.a + x.kv)
     weights_of_layer, ends = heads + 3 * x.h * x.f + 2 * x.h, (2 * x.v + 1) * x.h
