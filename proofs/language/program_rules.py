@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
+from typing import NamedTuple
 
 from proofs.language.program_lines import (
     ADD,
@@ -32,8 +32,7 @@ LINE_OF = {move: move for move in (*MOVES, CONTRACT, ADD, FUNCTION, RENAME)} | {
 TURNS = Axis("turns", in_time=True)
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(NamedTuple):
     """What a line does along one axis: which part the cut index has in it, and how values lie."""
 
     does: str
@@ -93,7 +92,7 @@ def rules_of(operation: Operation, axis: Axis, lies: Sequence[Lie], made: Lie) -
     known = layouts[operands - 1]  # what the function, or its derivative, is computed from
     function = Rule(FUNCTION, cut_in if known is S else NO, (known,), known)
     if not operation.backward:
-        return {replace(function, result=made.layout)}
+        return {function._replace(result=made.layout)}
     return {function, Rule(CONTRACT, cut_in if index else NO, layouts[:operands], made.layout)}
 
 

@@ -62,6 +62,7 @@ class _Work:
         self.now: dict[Value, Value] = {}
         self.made_by: dict[Value, Line] = {}
         self.contributed: dict[Value, list[Value]] = {}  # to each value's cotangent
+        self.weights = {*part.weights}
         self.back: set[Value] = set()  # made again in backward
         self.in_turn: dict[Value, Value] = {}  # made again in each turn of backward, and as what
         self.log_totals: dict[str, Value] = {}  # of scores whose softmax is made turn by turn
@@ -167,8 +168,9 @@ class _Work:
         )
         makes = operation.makes
         self.lies[makes] = made
-        self.write(replace(operation, reads=there))
-        self.note_inside(replace(operation, reads=there))
+        line = replace(operation, reads=there)
+        self.write(line)
+        self.note_inside(line)
         is_inside = operation.function == "softmax" and not makes.width
         if operation.does is Does.NORMALISE and (is_inside or self.open_in(makes)):
             self.log_totals[there[0].name] = self.total_of(operation, there[0])
@@ -395,7 +397,7 @@ class _Work:
         """A value of forward, in backward: kept, or made again from what is kept."""
         if is_in_turns(self.lies[value], self.turns):
             return self.made_in_turn(value)
-        if value in self.part.weights or self.again in (EVERYTHING, FROM_SLICES) or value in self.back:
+        if self.again in (EVERYTHING, FROM_SLICES) or value in self.back or value in self.weights:
             return value
         line = self.made_by.get(value)
         gathered = isinstance(line, Move) and line.collective == "all_gather" and not self.holds(line)

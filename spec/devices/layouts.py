@@ -8,7 +8,6 @@ a row-parallel product sums over features, so it is partial along a feature axis
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from typing import NamedTuple
@@ -74,8 +73,7 @@ class LayoutError(ValueError):
         self.at = at
 
 
-@dataclass(frozen=True)
-class Contraction:
+class Contraction(NamedTuple):
     """out[...] = the sum, over the indices that it does not have, of left[...] * right[...]."""
 
     left: tuple[str, ...]

@@ -56,7 +56,6 @@ class Terms:
         """What an operation makes of these."""
         if operation.does is Does.ADD:
             return self.sum(reads)
-        what = (operation.does, operation.function, operation.over, frozenset(operation.renamed))
         makes = frozenset(operation.makes.indices)
         pairs = zip(reads, operation.reads, strict=True)
         of = tuple((n, frozenset(value.indices)) for n, value in pairs)
@@ -65,6 +64,7 @@ class Terms:
             made = self.number(_product(left, right, makes))
             self.operands[made] = left, right
             return made
+        what = (operation.does, operation.function, operation.over, frozenset(operation.renamed))
         backward = operation.backward and operation.does is not Does.RENAME  # it is a rename, too
         if operation.function == "softmax" and self.tells_nothing(operation.over, backward, *of):
             of = of[: 1 + backward]
@@ -110,8 +110,8 @@ class Terms:
 
 
 def _product(left: Indexed, right: Indexed, makes: frozenset[str]) -> Any:
-    """The term of a contraction, whichever operand is the first."""
-    return Does.CONTRACT, frozenset(Counter((left, right)).items()), makes
+    """The term of a contraction of two operands, or of one with itself, whichever is the first."""
+    return Does.CONTRACT, frozenset((left, right)), makes
 
 
 def differentiated(part: Part, terms: Terms) -> dict[str, int]:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import lcm, prod
 
 from spec.numbers.arithmetic import Number, power
@@ -153,6 +154,7 @@ def _may_vanish(number: Polynomial) -> bool:
     return len({times > 0 for _, times in _polynomial(more).terms}) > 1
 
 
+@lru_cache(maxsize=4096)
 def _roots(number: Polynomial) -> list[int]:
     """The whole numbers from 1 on for which a polynomial in one size is 0."""
     terms = {sum(e for _, e in factors): int(times) for factors, times in _whole(number).terms}
