@@ -62,8 +62,7 @@ class _Work:
         self.now: dict[Value, Value] = {}
         self.made_by: dict[Value, Line] = {}
         self.contributed: dict[Value, list[Value]] = {}  # to each value's cotangent
-        self.weights = {*part.weights}
-        self.back: set[Value] = set()  # made again in backward
+        self.back = {*part.weights}  # at hand in backward: what is made again, too
         self.in_turn: dict[Value, Value] = {}  # made again in each turn of backward, and as what
         self.log_totals: dict[str, Value] = {}  # of scores whose softmax is made turn by turn
         self.products: dict[str, Value] = {}  # of what such a softmax gives with its cotangent
@@ -166,9 +165,8 @@ class _Work:
             self.constant(value, lies) if value.role is Role.CONSTANT else self.bring(value, lies)
             for value, lies in zip(reads, needed, strict=True)
         )
-        makes = operation.makes
+        makes, line = operation.makes, replace(operation, reads=there)
         self.lies[makes] = made
-        line = replace(operation, reads=there)
         self.write(line)
         self.note_inside(line)
         is_inside = operation.function == "softmax" and not makes.width
@@ -397,7 +395,7 @@ class _Work:
         """A value of forward, in backward: kept, or made again from what is kept."""
         if is_in_turns(self.lies[value], self.turns):
             return self.made_in_turn(value)
-        if self.again in (EVERYTHING, FROM_SLICES) or value in self.back or value in self.weights:
+        if self.again in (EVERYTHING, FROM_SLICES) or value in self.back:
             return value
         line = self.made_by.get(value)
         gathered = isinstance(line, Move) and line.collective == "all_gather" and not self.holds(line)
