@@ -67,7 +67,7 @@ def of_stage(run: DistributedModel, costs: StageCosts) -> Iterator[Figure]:
         yield Figure("placeholders", words, size, needed)
     words = "gathered or fresh at most, bytes"
     passing = sum(placed.most_passing for placed in stage.placed)
-    yield Figure("passing", words, passing, costs.transient["states"])
+    yield Figure("passing", words, passing, costs.transient["states"] + costs.waiting)
     fullest = max(block.fullest for chunk in stage.chunks for block in chunk)
     words = "computed with at the fullest, bytes"
     yield Figure("computing", words, fullest, costs.transient["computing"])

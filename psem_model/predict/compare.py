@@ -78,7 +78,8 @@ def compared(plan: Plan) -> Compared:
     sizes = _at_rest(fullest.resting)
     sizes |= {} if plan.opaque else {"activations": fullest.activations}
     sizes |= {"placeholders": fullest.placeholders.staying} if not plan.opaque else {}
-    sizes |= {"buckets": fullest.buckets, "step counts": fullest.step_counts}
+    sizes |= {"buckets": fullest.buckets, "waiting gradients": fullest.waiting}
+    sizes |= {"step counts": fullest.step_counts}
     sizes |= {PASSING[name]: size for name, size in fullest.transient.items()}
     return Compared(
         plan,

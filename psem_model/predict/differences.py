@@ -75,4 +75,11 @@ def _figures(plan: Plan) -> Iterator[object]:
         yield costs.activations, costs.computing
     for stage in plan.stages:
         yield stage.resting, stage.activations, stage.placeholders, stage.buckets, stage.step_counts
-        yield stage.transient, stage.host, stage.host_pinned, stage.host_at_start, stage.moved
+        yield (
+            stage.waiting,
+            stage.transient,
+            stage.host,
+            stage.host_pinned,
+            stage.host_at_start,
+            stage.moved,
+        )

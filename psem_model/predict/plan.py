@@ -318,6 +318,11 @@ class StageCosts:
         return sum(group.buckets for group in self.groups)
 
     @property
+    def waiting(self) -> Number:
+        """Bytes of gradients that wait whole for the last micro-step, beyond the slices they leave."""
+        return sum(group.held for group in self.groups)
+
+    @property
     def step_counts(self) -> Number:
         """Bytes in which the optimizer counts the steps of each weight."""
         return sum(group.step_counts for group in self.groups)
@@ -326,15 +331,13 @@ class StageCosts:
     @property
     def total(self) -> Number:
         """Bytes of states between steps, of activations at their fullest, and of what stays beside."""
-        beside = self.placeholders.staying + self.step_counts + self.buckets
+        beside = self.placeholders.staying + self.step_counts + self.buckets + self.waiting
         return sum(self.resting.values()) + self.activations + beside
 
     @cached_property
     def transient(self) -> dict[str, Number]:
-        """Bytes of what passes, at its own fullest moment, by what it is.
-
-        States, gathered or fresh, unit by unit; what a part (layer, embedding, head) computes with, and
-        what it keeps, on its way to the host or from it, one part at a time; placeholders of gradients.
+        """Bytes of what passes, at its own fullest moment, by what it is: states, unit by unit; what a
+        part computes with, and keeps on its way to the host or from it; placeholders of gradients.
         """
         plan, here = self.plan, [self.plan.costs[name] for name in self.counts]
         return {
@@ -351,7 +354,7 @@ class StageCosts:
 
     @staticmethod
     def _passing(group: Group) -> Number:
-        return group.costs.peak - group.costs.total
+        return group.costs.peak - group.costs.total - group.held
 
     @property
     def computing(self) -> str:
@@ -360,10 +363,7 @@ class StageCosts:
 
     @property
     def peak(self) -> Number:
-        """And of what passes: an upper bound, each value freed after its last use.
-
-        Without what kernels need for themselves.
-        """
+        """And of what passes: an upper bound, each value freed after its last use."""
         return self.total + sum(self.transient.values())
 
     # ----------------------------------------------------------------------- communication

@@ -177,6 +177,8 @@ class Reported:
             rows.append(self.beside("placeholders", stage.placeholders.staying, why_not))
         copies = "copies of gradients, in which they are reduced"
         rows.append(self.beside("buckets", stage.buckets, copies))
+        until = "whole until the last micro-step, beyond the slices that they leave"
+        rows.append(self.beside("waiting gradients", stage.waiting, until))
         rows.append(self.beside("step counts", stage.step_counts, "of the optimizer, for each weight"))
         if computes:
             rows.append(self.size("total", stage.total, "total"))
@@ -184,7 +186,8 @@ class Reported:
         at_once = unit if plan.unit is None else f"in units of {plan.unit:,}"
         values = f"values of {one(stage.computing)}, at its fullest moment, beside what it keeps"
         sliced = any(group.schedule.sliced_by_update for group in plan.step.groups)
-        waiting = "gradients, whole until the last micro-step; " * (plan.profile.waits_whole and sliced)
+        waits = plan.profile.waits_whole and sliced and not stage.waiting
+        waiting = "gradients, whole until they are summed; " * waits
         why = {
             "states": f"{waiting}parameters or gradients, {at_once}",
             "computing": values,
@@ -193,7 +196,7 @@ class Reported:
         }
         for name, size in stage.transient.items():
             rows.append(self.beside(PASSING[name], size, why[name], f"transient.{name}"))
-        rows.append(self.size("peak", stage.peak, "peak", PEAK if computes else PEAK_OF_STATES))
+        rows.append(self.size("peak", stage.peak, "peak", self.sum_of_peak(stage)))
         if self.room is not None:
             key, left = self.room.beside(stage.peak)
             left = replace(left, provenance="" if computes else WITHOUT)
@@ -204,6 +207,16 @@ class Reported:
         rows.append(self.beside("host at start", stage.host_at_start, first))
         title = f"memory per device, of {stage.parameters:,} parameters{self.at(stage)}"
         return Section(title, IN_ALL, tuple(rows), self.said.notes_of_memory, "memory")
+
+    def sum_of_peak(self, stage: StageCosts) -> str:
+        """What the peak is the sum of."""
+        if not self.plan.opaque:
+            return PEAK
+        return (
+            PEAK_OF_STATES.replace(" + ", " + waiting gradients + ")
+            if stage.waiting
+            else PEAK_OF_STATES
+        )
 
     def size(self, words: str, size: Number, key: str, why: str = "") -> Row:
         """So many bytes."""

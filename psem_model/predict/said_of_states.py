@@ -36,6 +36,9 @@ def said(plan: Plan) -> Said:
     has_unit = plan.unit is None and passing(by_unit).has(by_unit.sizes.unit)
     # with copies of gradients there is more at the peak than the schedule says
     peak = [] if has_copies or not has_unit else [peak_formula(by_unit)]
+    slices = plan.profile.waits_whole and schedule.sliced_by_update  # are left of gradients
+    untold = {"resting.gradients", "resting.total"} if slices else set[str]()
+    untold |= {"peak"} if has_copies else set()
     parts = {"micro-step": schedule.micro_step, "finish": schedule.finish}
     unit = plan.psi if plan.unit is None else plan.unit
     return Said(
@@ -64,7 +67,7 @@ def said(plan: Plan) -> Said:
         legend=legend((*forms.values(), *peak), schedule.axes),
         notes_of_memory=tuple(f"peak, by units of U elements: {text(form)}" for form in peak),
         notes_of_moves=tuple(_notes_of_moves(plan)),
-        forms={key: written(form) for key, form in forms.items() if key != "peak" or not has_copies},
+        forms={key: written(form) for key, form in forms.items() if key not in untold},
         of_moves={move.op: written(move.elements) for move in found.moves},
     )
 

@@ -150,6 +150,7 @@ class Group:
     step_counts: Number  # bytes: of each weight that the device updates, one count of steps
     buckets: Number  # bytes of copies of gradients, in which they are reduced
     waiting: Number  # bytes of gradients before the last micro-step
+    held: Number  # of these, beyond the slices that they leave
     largest: str = field(compare=False)  # the part that has most of them
 
 
@@ -215,7 +216,8 @@ class StageWeights:
         if left:
             slices = costs.sizes.at_rest(State.GRADIENTS, left) * self.policy.of(State.GRADIENTS)
             costs = replace(costs, resting={**costs.resting, State.GRADIENTS: slices})
-        return Group(tuple(names), costs, counts, copied, waiting, largest)
+        held = waiting - costs.resting[State.GRADIENTS] if self.micro_steps != 1 else 0
+        return Group(tuple(names), costs, counts, copied, waiting, held, largest)
 
     def _beside(self, names: Iterable[str]) -> dict[State, Number]:
         """Elements of states of some weights that the device has beyond their padded slices."""

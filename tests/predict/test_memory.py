@@ -10,12 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from psem_model.measure.placings import devices_of
+from psem_model.predict.asked import Asked
+from psem_model.predict.read import read
 from spec.costs.lifetimes import live
 from spec.costs.model_costs import elements, fullest_moment, kept_bytes
 from spec.derivation.programs import EVERYTHING, FROM_SLICES, NOTHING, program_of
 from spec.models.parts import head, layer
 from spec.models.profiles import TEXTBOOK, realised
-from spec.models.states import MIXED_ADAM, custom_policy
+from spec.models.states import MIXED_ADAM, State, custom_policy
 from spec.models.transformer import EMBEDDING, HEAD, LAYER, Transformer
 from spec.models.values import Builder, Role, Value
 from tests.support.command import exact
@@ -258,3 +260,15 @@ def test_embedding_and_head_are_not_gathered_at_once(psem, predicted):
     given_ = predicted("zero3", devices=8, unit=10**6, **shape)["memory"]
     assert given_["transient_of"]["states"] == 10**6
     assert exact(given_["transient"]["states"]) == (2 + 2) * 10**6
+
+
+@pytest.mark.parametrize(("micro_steps", "waits"), [(1, 0), (2, 1), (5, 1)])
+def test_gradients_that_wait_whole_are_held_from_micro_step_to_micro_step(micro_steps, waits):
+    """Beside the slices that rest they are all of them, in fp32; what passes and the peak are alike."""
+    asked = Asked("predict", "fsdp(4)", psi="1000", accumulate=str(micro_steps))
+    stage = read(replace(asked, profile="fully-shard+no-sync")).fullest
+    at_once = read(replace(asked, profile="fully-shard+no-sync", accumulate="1")).fullest
+    assert stage.resting[State.GRADIENTS] == 4 * 250
+    assert stage.waiting == waits * 4 * 750
+    assert stage.total == sum(stage.resting.values()) + stage.step_counts + stage.waiting
+    assert stage.peak == at_once.peak
