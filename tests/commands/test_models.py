@@ -174,7 +174,10 @@ def test_formulas_give_the_numbers_beside_them(predicted, data):
         ),
         (["pp", *SHAPE, "--devices", 2, "--chunks", 2, "--order", "gpipe"], "interleaved"),
         (["tp", *SHAPE, "--devices", 2, "--recompute", "some"], "expected one of none, attention"),
-        (["tp", *SHAPE, "--devices", 2, "--block", "bert"], "expected one of gpt, gpt-without-dropout, llama"),
+        (
+            ["tp", *SHAPE, "--devices", 2, "--block", "bert"],
+            "expected one of gpt, gpt-without-dropout, llama",
+        ),
         (["tp", *SHAPE, "--devices", 2, "--psi", 3], "--psi: given with 'tp'"),
         (["tp", *SHAPE[:6], "--devices", 2], "--sequence: missing"),
         (["tp", *SHAPE[:6], "--sequence", 31, "--devices", 2, "--recompute", "sliced"], "in slices"),
