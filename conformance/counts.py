@@ -26,6 +26,12 @@ def recorded() -> dict[str, int]:
     return counts
 
 
+def recorded_turned() -> dict[str, int]:
+    """How many columns the cosines of each have, as recorded."""
+    turned: dict[str, int] = json.loads(FILE.read_text())["turned"]
+    return turned
+
+
 def recorded_rows() -> dict[str, Counter[tuple[int, int]]]:
     """The parameters of each, as recorded: how many have so many rows, and elements of a row."""
     found = json.loads(ROWS.read_text())

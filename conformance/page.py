@@ -101,7 +101,8 @@ for backward, each storage once, without weights.
 transformers {transformers} counts the parameters of models that it builds without memory, from all
 packaged configurations and from those of other sizes (`conformance/sizes.json`): {counted} in all.
 psem counts as many, of each. It has as many arrays with as many rows, too, of each: several weights may
-be one, and by their rows FSDP2 pads, by their number Adam counts.
+be one, and by their rows FSDP2 pads, by their number Adam counts. Cosines and sines have as many
+columns in each: of GPT-NeoX's heads a share of the features is turned.
 
 ## What is not compared
 

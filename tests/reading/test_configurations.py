@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.counts import configurations, recorded
+from conformance.counts import configurations, recorded, recorded_turned
 from psem_model.reading.configurations import read
 from psem_model.text.errors import BadInput
 from spec.costs.model_costs import active, further_elements, parameters
@@ -150,6 +150,13 @@ def test_a_model_has_as_many_parameters_as_the_reference_implementation_counts(f
     family, model, _ = read(write(folder, json.dumps(content)))
     assert family == content["model_type"]
     assert sum(parameters(model).values()) == recorded()[name]
+
+
+@pytest.mark.parametrize("name", configurations())
+def test_cosines_have_as_many_columns_as_the_reference_implementation_makes(folder, name):
+    _, model, _ = read(write(folder, json.dumps(configurations()[name])))
+    columns = recorded_turned()[name]
+    assert columns == model.turned_features if model.turned else columns == 0 or model.distances
 
 
 @pytest.mark.parametrize(
