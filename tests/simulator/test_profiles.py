@@ -23,7 +23,8 @@ from tests.support.profiled_plans import (
 )
 from tests.support.profiles import profiles
 
-SAID = {"name", "title", "differs", "policy"}  # words, and a policy that plans have drawn
+# words, where a system has states, and a policy that plans have drawn
+SAID = {"name", "title", "names", "like", "differs", "places", "policy"}
 
 
 @given(profiled())
