@@ -32,7 +32,7 @@ from psem_model.text.report import (
     meant,
 )
 from spec.costs.memory import MODEL_STATES
-from spec.models.profiles import TEXTBOOK, Difference
+from spec.models.profiles import TEXTBOOK, Difference, Units
 from spec.models.states import BytePolicy, State
 from spec.numbers.arithmetic import Number
 
@@ -182,7 +182,9 @@ class Reported:
         rows.append(self.beside("step counts", stage.step_counts, "of the optimizer, for each weight"))
         if computes:
             rows.append(self.size("total", stage.total, "total"))
-        unit = one(stage.unit) if plan.opaque else f"of {one(stage.unit)}"
+        in_buckets = plan.profile.units is Units.BUCKET  # of weights of any parts
+        largest = "a bucket" if in_buckets else one(stage.unit)
+        unit = largest if plan.opaque else f"of {largest}"
         at_once = unit if plan.unit is None else f"in units of {plan.unit:,}"
         values = f"values of {one(stage.computing)}, at its fullest moment, beside what it keeps"
         sliced = any(group.schedule.sliced_by_update for group in plan.step.groups)

@@ -437,3 +437,9 @@ def test_gradients_that_wait_whole_are_told_beside_what_rests(psem):
     for profile, told in (("fsdp2+no-sync", True), ("fsdp2", False)):
         code, out, _ = psem(*asked, "--profile", profile)
         assert (code, words in out) == (0, told)
+
+
+def test_what_passes_in_buckets_is_told_as_one(psem):
+    asked = "predict", "dp(8)", "--model", "gpt2", "--sequence", "64", "--profile", "ddp"
+    code, out, _ = psem(*asked)
+    assert (code, "parameters or gradients, of a bucket" in out) == (0, True)
