@@ -79,12 +79,9 @@ def plan(found: Expression, asked: Asked) -> Plan:
     pipe = Pipeline(Order.ONE_F_ONE_B, 1, micro_batches)
     if found.product.pipe:
         stages = sizes[found.product.pipe]
-        pipe = _pipeline(found, model, stages, micro_batches, given)
-    if pipe.in_two_parts and asked.model.get("offload_activations"):
-        raise BadInput(
-            f"--offload-activations: given with --order {pipe.order.value}; expected an order with "
-            "backward in one part, such as 1f1b"
-        )
+        pipe = _pipeline(asked, found.text, model, stages, micro_batches)
+        if not pipe.layers:
+            require_layers(found, model, stages, pipe.chunks)
     planned = _planned(
         asked,
         model,
@@ -203,10 +200,26 @@ def of_step(
                 "again, with the --model, or the --block or --experts of the model"
             )
     written = typed(step)
-    kind, stages = Order.ONE_F_ONE_B, sizes[step.pipe] if step.pipe else 1
-    pipe = Pipeline(kind, stages, asked.count_of_steps("micro-batches"))
+    micro_batches = asked.count_of_steps("micro-batches")
+    pipe = Pipeline(Order.ONE_F_ONE_B, 1, micro_batches)
+    if step.pipe:
+        pipe = _pipeline(asked, path, model, sizes[step.pipe], micro_batches)
+        if not pipe.layers and pipe.virtual_stages > model.layers:
+            raise BadInput(
+                f"--devices, --chunks: given {counted(pipe.stages, 'stage')} of "
+                f"{counted(pipe.chunks, 'chunk')}; expected at most {model.layers:,} chunks in all, one "
+                "for each layer"
+            )
     planned = _planned(
-        asked, model, Product(()), sizes, pipe, text=path, written=written, profile=profile
+        asked,
+        model,
+        Product(()),
+        sizes,
+        pipe,
+        offload=bool(asked.model.get("offload_activations")),
+        text=path,
+        written=written,
+        profile=profile,
     )
     placed = [lies for p in written.programs for lies in p.lies.values()]
     cut = {(lie.index, axis) for lies in placed for axis, lie in lies.items() if axis in sizes}
@@ -239,7 +252,7 @@ def require_textbook(asked: Asked, given: str = "a model's step") -> None:
 
 def require_effect(asked: Asked, plans: Sequence[Plan]) -> None:
     """Raise BadInput for an option that was typed and changes nothing in any of the plans."""
-    if not any(plan.product.pipe for plan in plans):
+    if not any(plan.step.pipe for plan in plans):
         asked.refuse(OF_PIPELINES, "without pp", "a pipeline, as in tp(8) * pp(4)")
     if asked.hold and not any(map(_keeps_gathered, plans)):
         asked.refuse(["hold"], "where backward gathers nothing again", "a strategy such as tp+sp")
@@ -255,12 +268,10 @@ def _keeps_gathered(plan: Plan) -> bool:
 
 
 def _pipeline(
-    found: Expression,
-    model: Transformer | Custom,
-    stages: int,
-    micro_batches: int,
-    given: Mapping[str, str | None],
+    asked: Asked, text: str, model: Transformer | Custom, stages: int, micro_batches: int
 ) -> Pipeline:
+    """The pipeline of so many stages that is asked for. Raises BadInput for one that cannot be."""
+    given = asked.shape
     order, chunks = given.get("order"), given.get("chunks")
     v = 1 if chunks is None else words.count("--chunks", chunks, "chunks of layers in a stage")
     if order == Order.DUALPIPE_V.value:
@@ -276,7 +287,7 @@ def _pipeline(
     if kind is Order.INTERLEAVED and micro_batches % stages:
         raise BadInput(
             f"--accumulate: given {micro_batches}; expected a multiple of the {stages} stages of "
-            f"{quoted(found.text)}, as interleaved stages need"
+            f"{quoted(text)}, as interleaved stages need"
         )
     if micro_batches < (least := least_micro_batches(Pipeline(kind, stages, micro_batches, v))):
         raise BadInput(
@@ -284,11 +295,14 @@ def _pipeline(
             f"{kind.value} needs on {stages} stages"
         )
     listed = given.get("stage_layers")
-    if listed is not None:
-        layers = _stage_layers(listed, model, stages * v)
-        return Pipeline(kind, stages, micro_batches, v, layers=layers)
-    require_layers(found, model, stages, v)
-    return Pipeline(kind, stages, micro_batches, v)
+    layers = () if listed is None else _stage_layers(listed, model, stages * v)
+    pipe = Pipeline(kind, stages, micro_batches, v, layers=layers)
+    if pipe.in_two_parts and asked.model.get("offload_activations"):
+        raise BadInput(
+            f"--offload-activations: given with --order {kind.value}; expected an order with backward "
+            "in one part, such as 1f1b"
+        )
+    return pipe
 
 
 def _stage_layers(given: str, model: Transformer | Custom, virtual_stages: int) -> tuple[int, ...]:

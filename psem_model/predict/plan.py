@@ -77,9 +77,9 @@ class Plan:
     @cached_property
     def step(self) -> Step:
         """Programs of the model's parts, and the schedules of their weights."""
-        if self.written:
-            return self.written
-        found = derive(self.product, self.parts, self.again, profile=self.in_plan)
+        found = self.written
+        if found is None:
+            found = derive(self.product, self.parts, self.again, profile=self.in_plan)
         in_two = map(gradients_last, found.programs) if self.pipe.in_two_parts else found.programs
         return replace(found, programs=tuple(in_two))
 

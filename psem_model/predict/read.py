@@ -44,7 +44,10 @@ def read(asked: Asked, global_batch: str | None = None) -> Plan:
         asked.refuse(["placement"], "with --global-batch", "--accumulate")
         asked = _with_batch(asked, parse(asked.strategy) if asked.strategy else None, global_batch)
     if asked.schedule is not None:
-        return _of_schedule(asked, asked.schedule)
+        plan = _of_schedule(asked, asked.schedule)
+        if not plan.opaque:
+            model_plans.require_effect(asked, [plan])
+        return plan
     found = None if asked.strategy is None else parse(asked.strategy)
     plan = _read(asked, found)
     require_realised(asked, [plan])
@@ -125,8 +128,8 @@ def read_several(
     sized = [(e, mesh_of(e, of)) for e, of in zip(found, devices, strict=True) if e is not None]
     require_different([replace(expression, sizes=mesh) for expression, mesh in sized])
     require_realised(asked, plans)
-    if of_model and expressions:
-        model_plans.require_effect(asked, [plan for plan in plans if plan.written is None])
+    if of_model:
+        model_plans.require_effect(asked, plans)
     return plans
 
 

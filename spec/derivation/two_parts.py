@@ -8,11 +8,12 @@ what the part took, and gradients that need no product, such as those of scales 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from spec.language.moves import Move
 from spec.language.programs import Line, Program
-from spec.models.values import Does, Part, Value, cotangent_of
+from spec.models.values import Does, Part, Value
 
 
 def multiplied(part: Part) -> tuple[Value, ...]:
@@ -36,15 +37,27 @@ def gradients_last(program: Program) -> Program:
         return any(program.is_in_turns(value) for value in (*line.reads, line.makes))
 
     lines, first, second = program.backward, list[Line](), list[Line]()
-    names = {cotangent_of(weight).plain_name for weight in multiplied(program.part)}
-    names -= {line.makes.plain_name for line in lines if in_turns(line)}
-    now = {*program.gradients.values(), program.returns}
-    now -= {gradient for gradient in now if gradient and gradient.plain_name in names}
+    made_by = {line.makes: line for line in lines}
+    last = set[Value]()
+    for weight in multiplied(program.part):
+        of_gradient = [*_terms(program.gradients[weight], made_by)]
+        if not any(map(in_turns, of_gradient)):
+            last |= {line.makes for line in of_gradient}
+    now = {*program.gradients.values(), program.returns} - last
     for line in reversed(lines):
         of_second_alone = isinstance(line, Move) and line.makes not in now and not in_turns(line)
-        if line.makes.plain_name in names or of_second_alone:
+        if line.makes in last or of_second_alone:
             second.insert(0, line)
         else:
             first.insert(0, line)
             now |= {*line.reads}
     return replace(program, backward=(*first, *second), waiting=len(second))
+
+
+def _terms(gradient: Value, made_by: Mapping[Value, Line]) -> Iterator[Line]:
+    """The lines of a gradient: its products, and what adds them up and moves them."""
+    if line := made_by.get(gradient):
+        yield line
+        if isinstance(line, Move) or line.does is Does.ADD:
+            for value in line.reads:
+                yield from _terms(value, made_by)

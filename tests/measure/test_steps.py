@@ -164,3 +164,33 @@ def test_a_file_is_told_of_as_the_product_that_it_is_derived_from(strategy, size
     for name, part in told["parts"].items():
         assert sorted(part.pop("kept")) == sorted(of_file["parts"][name].pop("kept"))
     assert {**told, "strategy": ""} == {**of_file, "strategy": ""}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"order": "gpipe"},
+        {"order": "zb-h1"},
+        {"order": "zb-h2"},
+        {"order": "dualpipev"},
+        {"order": "interleaved", "chunks": "2"},
+        {"stage_layers": "2,3"},
+        {"offload_activations": True},
+    ],
+    ids=str,
+)
+def test_a_file_runs_in_the_order_and_on_the_stages_that_are_asked_for(options, file):
+    model = SHAPE | {"layers": "5"} | options
+    asked = Asked("simulate", devices="2x2", accumulate="6", model=model)
+    one = replace(asked, strategy="tp * pp", profile="textbook")
+    other = replace(asked, schedule=file(text_of("tp * pp")))
+    planned, of_file = (measured(read(each), ONCE) for each in (one, other))
+    assert planned.stages == of_file.stages
+    assert of_file.as_predicted
+
+
+@pytest.mark.parametrize("options", [{"order": "gpipe"}, {"chunks": "2"}, {"stage_layers": "1"}])
+def test_a_file_without_stages_is_told_that_an_order_changes_nothing(options, file):
+    asked = Asked("predict", schedule=file(TEXT), devices="2x2", model=SHAPE | options)
+    with pytest.raises(BadInput, match="given without pp"):
+        read(asked)
