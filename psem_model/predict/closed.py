@@ -62,7 +62,7 @@ LEGEND = {
     SHARDS: Prose("on each of n devices, of a = u w + r, in w units: w ceil(u/n) + ceil(r/n)"),
 }
 AXIS_SYMBOLS = {"tensor": "t", "context": "c", "expert": "e", "batch": "n", "pipe": "p"}
-AXIS_SYMBOLS["tensor copies"] = "g"
+AXIS_SYMBOLS["tensor_copies"] = "g"
 PADDED = {"v": "V", "f": "f", "i": "f_d", "t": "f_s"}  # what an index's size is called
 
 

@@ -207,8 +207,8 @@ def of_step(
         if not pipe.layers and pipe.virtual_stages > model.layers:
             raise BadInput(
                 f"--devices, --chunks: given {counted(pipe.stages, 'stage')} of "
-                f"{counted(pipe.chunks, 'chunk')}; expected at most {model.layers:,} chunks in all, one "
-                "for each layer"
+                f"{counted(pipe.chunks, 'chunk')}; expected at most {model.layers:,} chunks in all, "
+                "one for each layer"
             )
     planned = _planned(
         asked,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from psem_model.predict.asked import Asked
-from psem_model.predict.cuts import require_cut_there, require_experts
+from psem_model.predict.cuts import copied, require_cut_there, require_experts
 from psem_model.predict.model_plans import RECOMPUTE, held
 from psem_model.predict.read import placed_as
 from psem_model.reading import schedules
@@ -27,6 +27,7 @@ from spec.language.programs import Line, Program
 from spec.language.turns import is_of_turns
 from spec.models.custom import Custom
 from spec.models.parts import parts
+from spec.models.profiles import TEXTBOOK
 from spec.models.transformer import EMBEDDING, HEAD, INDICES, LAYER, Transformer, is_layer
 from spec.models.values import Role, Value
 from spec.plans.model_strategies import EXPERTS, POSITIONS, SAMPLES
@@ -99,6 +100,10 @@ def step(
     """The derived step of a product of strategies as TOML: the parts of a model, or of some kind."""
     model = _model(found, config, block, experts)
     require_experts(found, model.sizes(1, 1).get(EXPERTS, 0), _expected(config))
+    if found.sizes and config is not None:
+        found, _ = copied(
+            found, dict.fromkeys(found.product.axes, 1) | {**found.sizes}, model, TEXTBOOK
+        )
     of, again = parts(model), RECOMPUTE[recompute or NOTHING]
     try:
         derived = derive(held(found.product, hold), of, again, clip)

@@ -23,7 +23,7 @@ from spec.models.transformer import INDICES
 from spec.plans.model_strategies import KEYS, POSITIONS, SAMPLES
 
 TOP = ("axes", "stages", "parts", "training", "cuts", "order", "states")
-CUTS = ("weights", "stream", "ring")
+CUTS = ("weights", "stream", "ring", "copies_of")
 
 
 def read_step(reader: Reader) -> tuple[Step, dict[object, Path]]:
@@ -116,7 +116,11 @@ class _Steps:
         )
         for index in weights:
             self.file.typed((*path, "weights"), index, str)
-        return Axis(name, tuple(weights), stream, ring=ring)
+        outside = table.get("copies_of", "")
+        if outside:
+            others = [axis for axis in axes if axis != name]
+            outside = self.file.choose((*path, "copies_of"), outside, others)
+        return Axis(name, tuple(weights), stream, ring=ring, copies_of=outside)
 
     def require_indices(self, cuts: Iterable[Axis], programs: Iterable[Program]) -> None:
         """Raise BadInput for an index in [cuts] that no value has; weights of other models' may be."""

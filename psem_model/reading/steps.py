@@ -48,6 +48,7 @@ def dumps(step: Step, title: str) -> str:
 
 def _cut(axis: Axis) -> str:
     cut = {"weights": axis.weight_indices, "stream": axis.stream, "ring": axis.ring}
+    cut |= {"copies_of": axis.copies_of}
     return f"{axis.name} = {toml({key: value for key, value in cut.items() if value})}"
 
 

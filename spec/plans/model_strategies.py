@@ -47,4 +47,4 @@ def copies_within(axis: Axis) -> Axis:
     replicated along these devices, and what they find of its gradient is summed over them.
     """
     weights = tuple(HEADS_OF_A_GROUP if index == KV_HEADS else index for index in axis.weight_indices)
-    return replace(axis, name=f"{axis.name} copies", weight_indices=weights, copies_of=axis.name)
+    return replace(axis, name=f"{axis.name}_copies", weight_indices=weights, copies_of=axis.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from itertools import product
@@ -69,6 +70,21 @@ def test_what_reads_a_log_sum_exp_is_accepted_as_a_file(strategy, psem, tmp_path
     assert (code, err) == (0, "")
     (tmp_path / "my.toml").write_text(text)
     assert psem("check", tmp_path / "my.toml")[0] == 0
+
+
+def test_a_step_with_copies_of_heads_is_as_a_file_what_its_plan_is(psem, tmp_path):
+    model = ("--model", "llama-3-8b")
+    (tmp_path / "my.toml").write_text(psem("derive", "zero1(2) * tp(16)", *model)[1])
+    code, out, _ = psem("check", tmp_path / "my.toml")
+    assert (code, "v is cut along tensor x tensor_copies" in out) == (0, True)
+    of_file, planned = (
+        json.loads(psem("predict", *args, *model, "--sequence", "4096", "--json")[1])
+        for args in (
+            ("--schedule", tmp_path / "my.toml", "--devices", "2x8x2"),
+            ("zero1(2) * tp(16)", "--profile", "textbook"),
+        )
+    )
+    assert of_file["memory"] == planned["memory"]
 
 
 @pytest.mark.parametrize("recompute", ["attention", "all", "sliced"])

@@ -33,7 +33,7 @@ def test_pytorch_has_no_more_ranks_than_key_value_heads(profile, strategy):
 
 @pytest.mark.parametrize("profile", COPYING)
 def test_others_copy_key_value_heads(profile):
-    assert planned(profile, "tp(4)", 4, 2).mesh == {"tensor": 2, "tensor copies": 2}
+    assert planned(profile, "tp(4)", 4, 2).mesh == {"tensor": 2, "tensor_copies": 2}
 
 
 @pytest.mark.parametrize("profile", [*OF_PYTORCH, *COPYING])

@@ -53,7 +53,7 @@ def test_nothing_is_sent_for_words_that_are_whole_where_tokens_are(tmp_path):
 
 @pytest.mark.parametrize(
     ("strategy", "axes"),
-    [("tp(2)", ()), ("tp+sp(2)", ("tensor",)), ("tp+sp(4)", ("tensor", "tensor copies"))],
+    [("tp(2)", ()), ("tp+sp(2)", ("tensor",)), ("tp+sp(4)", ("tensor", "tensor_copies"))],
 )
 def test_where_tokens_are_cut_their_gradients_are_summed_as_those_of_norms(strategy, axes, tmp_path):
     found = plan(strategy, WORDS, tmp_path, kv_heads="2")

@@ -52,7 +52,7 @@ def test_an_axis_becomes_two_just_where_heads_are_copied_evenly(devices, heads, 
     if rest or copies < 2 or group % copies:
         assert (found, split) == (product, sizes)
     else:
-        assert split == {"batch": 3, "tensor": heads, "tensor copies": copies}
+        assert split == {"batch": 3, "tensor": heads, "tensor_copies": copies}
         assert [*split] == [*found.axes]
 
 
@@ -61,7 +61,7 @@ def test_states_placed_along_an_axis_are_placed_along_its_copies_too(name):
     states, cuts = factor("zero1", "tensor"), factor(name)
     found, _ = with_copies(Product((cuts, states)), {"tensor": 8}, 2, 4)
     for modes in dict(found.states.modes).values():
-        assert dict(modes)["tensor"] == dict(modes)["tensor copies"]
+        assert dict(modes)["tensor"] == dict(modes)["tensor_copies"]
 
 
 @pytest.mark.parametrize("name", ["tp", "tp+sp"])
@@ -73,7 +73,7 @@ def test_what_copies_find_of_a_gradient_is_summed_over_them_and_of_no_other_weig
     for weight, axes in step.summed_over().items():
         of_head = weight.partition("_")[0] in ("query", "key", "value")
         if of_head or weight == "output_weight":
-            assert ("tensor copies" in axes) is (weight in COPIED)
+            assert ("tensor_copies" in axes) is (weight in COPIED)
     for group in step.groups:
         assert check(group.schedule, dict.fromkeys(group.schedule.axes, 2)).accepted
 
@@ -83,10 +83,10 @@ def test_copies_whose_gradients_are_not_summed_are_rejected(name):
     found = plan(name, "zero1", 2, 2, 4)
     step, other = found.step, derive(Product((factor("zero1"),)), parts(found.model)).groups[0]
     groups = [Group(g.weights, other.schedule) if "key_weight" in g.weights else g for g in step.groups]
-    with pytest.raises(LayoutError, match="key_weight is to be summed over batch x tensor copies"):
+    with pytest.raises(LayoutError, match="key_weight is to be summed over batch x tensor_copies"):
         check_step(replace(step, groups=tuple(groups)))
     (schedule,) = (g.schedule for g in step.groups if "key_weight" in g.weights)
-    sums = [op for op in schedule.ops if op.phase is Phase.REDUCE and "tensor copies" in op.axes]
+    sums = [op for op in schedule.ops if op.phase is Phase.REDUCE and "tensor_copies" in op.axes]
     assert sums and all(op.kind in COLLECTIVE_KINDS for op in sums)
     without = {
         n: tuple(op for op in getattr(schedule, n) if op not in sums) for n in ("micro_step", "finish")
