@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from proofs.pipelines.stage_runs import INT, Step
-from proofs.trusted.kernel import Bool, Theorem
+from proofs.trusted.kernel import Bool, KernelError, Theorem
 from proofs.trusted.terms import And, BoolVal, Implies, IntVal, Or
+from spec.devices.layouts import LayoutError
 from spec.models.transformer import Transformer
 from spec.numbers.arithmetic import Number
 from spec.pipelines.pipeline import Order, Pipeline
@@ -37,8 +38,11 @@ class ListedPipeline:
     stages: int
 
     def __post_init__(self) -> None:
-        """Raises LayoutError if it is not accepted."""
-        check_stages(self.placed, sends(self.placed), to_sum(self.placed))
+        """Raises KernelError if it is not accepted."""
+        try:
+            check_stages(self.placed, sends(self.placed), to_sum(self.placed))
+        except LayoutError as error:
+            raise KernelError(f"a pipeline that is listed is not accepted: {error}") from None
 
     @cached_property
     def sent(self) -> list[bool]:
