@@ -65,8 +65,8 @@ def public(path):
         yield from (name for name in named if not name.startswith("_"))
 
 
-# words of which several public names of spec/ are forms, all of one meaning: a type and its values, a
-# class and the function that makes one, a name and the table by it
+# words of which several public names of spec/ are forms: a type and its values, a class and the
+# function that makes one, a name and the table by it, or what its room tells apart
 FORMS = """
     assumption axisorder closedform collective cost costform device divergence divisible embedding
     everywhere exact exponential factor frozen head indice layer layerkind lie microstep

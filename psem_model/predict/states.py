@@ -76,6 +76,8 @@ def predict(
         known = f"expected one of {', '.join(STRATEGIES)}{or_nearest(strategy, STRATEGIES)}"
         raise KeyError(f"strategy: given {quoted(strategy)}; {known}")
     placement = STRATEGIES[strategy] if isinstance(strategy, str) else strategy
+    if not isinstance(devices, int | Mapping):
+        raise ValueError(f"devices: given {devices!r}; expected a number, or the size of each axis")
     mesh = {_one_axis(placement): devices} if isinstance(devices, int) else devices
     _require_sizes(placement, psi, mesh, policy, micro_steps, unit)
     unit = None if unit is None else min(unit, psi)

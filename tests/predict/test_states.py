@@ -108,6 +108,7 @@ def test_a_unit_larger_than_the_model_is_the_model():
         {"psi": -5},
         {"psi": 2.5},
         {"devices": 0},
+        {"devices": (2, 2)},
         {"devices": -3},
         {"micro_steps": 0},
         {"unit": 0},
