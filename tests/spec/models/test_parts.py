@@ -29,7 +29,7 @@ from spec.models.transformer import (
     is_turned,
     layer_name,
 )
-from spec.models.values import OPERANDS, Does, Role, cotangent_of, formed, misfit
+from spec.models.values import OPERANDS, Does, Operation, Role, Value, cotangent_of, formed, misfit
 from spec.plans.model_strategies import INSIDE_MLPS, MODEL_AXES, TENSOR
 from spec.plans.modes import MATERIALIZED_FROM, MODE_MEANING, Mode
 from tests.support.examples import examples
@@ -213,6 +213,14 @@ def test_all_to_all_brings_sinks_to_lie_along_heads(model):
         made = [line.makes for line in program.forward if line.makes.name == "sinks"]
         assert all(program.lies[value][axis.name] == along("g") for value in made)
         assert bool(made) is is_layer(part.name)
+
+
+@pytest.mark.parametrize("function", ["relu", "tanh", "sigmoid", "softmax", "inverse_root"])
+def test_the_derivative_of_some_functions_is_known_from_their_result(function):
+    argument, result = Value("argument", ("b",)), Value("result", ("b",))
+    applied = Operation(Does.APPLY, (argument,), result, function)
+    assert applied.known == result
+    assert replace(applied, function="gelu").known == argument
 
 
 @examples(20)

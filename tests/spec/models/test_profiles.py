@@ -383,3 +383,16 @@ def test_units_of_norms_are_kept_in_fp32_where_they_are_scaled_in_fp32(norms):
         found = widths_of("eager", replace(model, scales_in_full=in_full))
         units = {width for name, width in found.items() if name.endswith("_unit")}
         assert units == ({4} if in_full else {2, 4} if "heads" in norms else {2})
+
+
+def test_a_softmax_is_in_fp32_but_where_a_models_own_code_has_it_in_its_type():
+    profile = replace(TEXTBOOK, in_full=frozenset({"softmax", "rms_norm"}))
+    model = small("llama", False)
+    assert profile.in_model(model).in_full == {"softmax", "rms_norm"}
+    assert profile.in_model(replace(model, plain_softmax=True)).in_full == {"rms_norm"}
+
+
+def test_shares_of_experts_weigh_within_their_mlps_where_a_profile_says_so():
+    model, within = small("llama", True), replace(TEXTBOOK, weighs_within=True)
+    weighed = realised_parts(replace(model, weighed_within=True), TEXTBOOK, 2)
+    assert realised_parts(model, within, 2) == weighed != realised_parts(model, TEXTBOOK, 2)
