@@ -140,11 +140,11 @@ def test_what_an_error_on_symbols_suggests_is_taken(psem):
 
 
 def test_claims_are_printed_with_an_authors_symbols(psem):
-    code, out, _ = psem("tables", "claims", "--symbols", "psi=W,N=R,s=Q,a=H", "--format", "csv")
+    code, out, _ = psem("tables", "claims", "--symbols", "psi=W,N=R,s=S,a=H", "--format", "csv")
     by_id = {row["claim"]: row for row in csv.DictReader(io.StringIO(out))}
     assert code == 0
     assert by_id["M2"]["formula"] == "mem(ZeRO-1) = 4 W + K ceil(W/R) bytes"
-    assert by_id["A1"]["formula"].startswith("TP: Q b h(10 + 24/n + 5H Q/(hn))")
+    assert by_id["A1"]["formula"].startswith("TP: S b h(10 + 24/n + 5H S/(hn))")
     assert by_id["X7"]["caveat"].startswith("elements per device, layer, micro-batch; H heads, q key")
     assert by_id["A2"]["caveat"].startswith("H heads, q key-value heads")
 
