@@ -30,7 +30,8 @@ class Cores:
         self.products = products
         self._known: dict[Any, Any] = {}
         self._asked: dict[Form, Any] = {}
-        self._solver = z3.SimpleSolver()
+        self._context = z3.Context()  # what z3 says depends on what else it knows
+        self._solver = z3.SimpleSolver(self._context)
         self._solver.set("core.minimize", True)
 
     def core(self, formulas: Sequence[Form]) -> list[Form] | None:
@@ -40,7 +41,7 @@ class Cores:
         """
         for form in formulas:
             if form not in self._asked:
-                self._asked[form] = z3.Bool(f"asked {form}")
+                self._asked[form] = z3.Bool(f"asked {form}", self._context)
                 self._solver.add(z3.Implies(self._asked[form], self._formula(form)))
         self._solver.set("rlimit", RESOURCES)
         said = self._solver.check([self._asked[form] for form in formulas])
@@ -59,7 +60,7 @@ class Cores:
         if form < 0:
             return z3.Not(self._formula(-form))
         if form == TRUE:
-            return z3.BoolVal(True)
+            return z3.BoolVal(True, self._context)
         if isinstance(key, frozenset):
             return z3.And(*map(self._formula, key))
         if key[0] == "=":
@@ -67,12 +68,12 @@ class Cores:
         return self._atom(form)
 
     def _sum(self, made: Iterable[tuple[Monomial, Number]]) -> Any:
-        return z3.Sum([number(f) * self._product(m) for m, f in made] or [number(0)])
+        return z3.Sum([self._number(f) * self._product(m) for m, f in made] or [self._number(0)])
 
     def _product(self, monomial: Monomial) -> Any:
         if self.products or len(monomial) < 2:
-            return reduce(mul, map(self._atom, monomial), number(1))
-        return z3.Real("*".join(map(str, monomial)))
+            return reduce(mul, map(self._atom, monomial), self._number(1))
+        return z3.Real("*".join(map(str, monomial)), self._context)
 
     def _atom(self, atom: Form) -> Any:
         if atom not in self._known:
@@ -82,13 +83,16 @@ class Cores:
     def _made(self, atom: Form) -> Any:
         head, sort, of, *parts = self.forms.keys[atom]
         plain = {BOOL: z3.BoolSort, INT: z3.IntSort if self.inside else z3.RealSort}
-        gives = plain.get(sort, z3.RealSort)()
+        gives = plain.get(sort, z3.RealSort)(self._context)
         if not self.inside or not parts:
             return z3.Const(str(atom), gives)
         made = [self._any(part) for part in parts]
         if head == "ite":
             return z3.If(*made)
         return z3.Function(f"{head} {of}", *(each.sort() for each in made), gives)(*made)
+
+    def _number(self, value: Number) -> Any:
+        return number(value, self._context)
 
     def _any(self, form: Form) -> Any:
         formula = is_formula(self.forms, form)
@@ -100,6 +104,6 @@ def is_formula(forms: Forms, form: Form) -> bool:
     return isinstance(key, frozenset) or key[0] in ("true", ">=", "=") or key[1] == BOOL
 
 
-def number(value: Number) -> Any:
+def number(value: Number, context: z3.Context) -> Any:
     """A fraction as z3's."""
-    return z3.Q(Fraction(value).numerator, Fraction(value).denominator)
+    return z3.Q(Fraction(value).numerator, Fraction(value).denominator, context)

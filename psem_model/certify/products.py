@@ -87,18 +87,19 @@ class Linear:
     def __init__(self) -> None:
         self._columns: dict[Monomial, list[Any]] = {}
         self._count = 0
+        self._context = z3.Context()
 
     def unknown(self, polynomial: Polynomial) -> Any:
         """The number before a polynomial."""
-        made = z3.Real(f"u{self._count}")
+        made = z3.Real(f"u{self._count}", self._context)
         self._count += 1
         for monomial, factor in polynomial.items():
-            self._columns.setdefault(monomial, []).append(number(factor) * made)
+            self._columns.setdefault(monomial, []).append(number(factor, self._context) * made)
         return made
 
     def solved(self, bounds: Sequence[Any]) -> Callable[[Any], Fraction] | None:
         """Each number, if there are such."""
-        solver = z3.SimpleSolver()
+        solver = z3.SimpleSolver(self._context)
         solver.set("rlimit", RESOURCES)
         solver.add(*bounds, *(z3.Sum(column) == 0 for column in self._columns.values()))
         if solver.check() != z3.sat:

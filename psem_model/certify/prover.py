@@ -34,7 +34,6 @@ def ways() -> list[Way]:
     return [
         Way("search", search, 20),
         Way("cvc5", prove, 5),
-        Way("search in a new process", search, 20),  # z3 answers by what came before
         Way("further search", lambda text: search(text, MUCH), 60),
         Way("cvc5, nonlinear", lambda text: prove(text, nonlinear=True), 20),
     ]
