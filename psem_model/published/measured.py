@@ -132,6 +132,8 @@ def page() -> str:
     head = words["head"].format(
         within=sum(row.within for row in found),
         rows=len(found),
+        apart=len(apart),
+        apart_within=sum(row.within for row in apart),
         reserved=sum(row.of != ALLOCATED for row in found),
         near=NEAR,
         close=sum(row.is_near for row in found),
