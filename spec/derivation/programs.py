@@ -379,8 +379,9 @@ class _Work:
     def shares_of(self, total: Operation) -> Value:
         """The softmax of scores: the derivative of their log-sum-exp."""
         (scores,), lines = total.reads, (op for op in self.forward if isinstance(op, Operation))
-        for known in (op.makes for op in lines if (op.function, op.reads[0]) == ("softmax", scores)):
-            return self.restored(known)
+        known = [op.makes for op in lines if (op.function, op.reads[0]) == ("softmax", scores)]
+        if known:
+            return self.restored(known[0])
         name, of = f"shares of {scores.name}", f"shares of {scores.plain_name}"
         makes = replace(scores, name=name, role=Role.ACTIVATION, form_of=of)
         softmax = Operation(Does.NORMALISE, (self.restored(scores),), makes, "softmax", total.over)
