@@ -17,6 +17,8 @@ from psem_model.simulator.arithmetic import PRIME, Arithmetic, Array, Floating, 
 from spec.models.values import LOG_TOTAL
 
 Elementwise = Callable[[Array], Array]
+# functions whose derivatives are, here, functions of their results; of others, of their arguments
+BY_RESULT = frozenset({"inverse_root", "relu", "sigmoid", "softmax", "tanh"})
 
 
 class Functions(Arithmetic):

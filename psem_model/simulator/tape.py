@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from psem_model.simulator.arithmetic import Array
-from psem_model.simulator.functions import Functions
-from spec.models.values import FROM_RESULT
+from psem_model.simulator.functions import BY_RESULT, Functions
 
 
 @dataclass(eq=False)
@@ -114,7 +113,7 @@ class Tape:
     def apply(self, function: str, node: Node) -> Node:
         """A function of each element."""
         value = self.numbers.apply(function, node.value)
-        known = value if function in FROM_RESULT else node.value
+        known = value if function in BY_RESULT else node.value
         return self._made(
             value, lambda g: self._receive(node, self.numbers.apply_backward(function, g, known))
         )
@@ -131,7 +130,7 @@ class Tape:
     def normalise(self, function: str, node: Node) -> Node:
         """A function of all elements along the last axis."""
         value = self.numbers.normalise(function, node.value, -1)
-        known = value if function in FROM_RESULT else node.value
+        known = value if function in BY_RESULT else node.value
         return self._made(
             value,
             lambda g: self._receive(node, self.numbers.normalise_backward(function, g, known, -1)),

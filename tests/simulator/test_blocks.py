@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from psem_model.simulator.arithmetic import PRIME
 from psem_model.simulator.distributed import DistributedModel
-from psem_model.simulator.functions import Real, Residues
+from psem_model.simulator.functions import BY_RESULT, Real, Residues
 from psem_model.simulator.moves import move
 from psem_model.simulator.network import Network
 from psem_model.simulator.routes import to_slots, to_tokens
@@ -103,6 +103,10 @@ def agree(numbers, found, expected):
         assert np.array_equal(found % SMALL, expected % SMALL)
 
 
+def test_what_is_known_from_a_result_is_known_from_it_in_the_simulator_too():
+    assert BY_RESULT == FROM_RESULT
+
+
 def drawn(numbers, rng, *shape):
     if isinstance(numbers, Real):
         return rng.uniform(0.1, 2, shape)
@@ -116,12 +120,12 @@ def test_what_goes_backward_is_the_derivative_of_what_goes_forward(name, kind, j
     x, direction, cotangent = (drawn(numbers, rng, 3, 4, 2) for _ in range(3))
     if name in NORMALISED:
         y = numbers.normalise(name, x, 1)
-        known = y if name in FROM_RESULT else x
+        known = y if name in BY_RESULT else x
         pulled = numbers.normalise_backward(name, cotangent, known, 1)
         change = rise(numbers, lambda v: numbers.normalise(name, v, 1), x, direction)
         assert np.abs(change - numbers.mul(direction, cotangent)).any()
     else:
-        known = numbers.apply(name, x) if name in FROM_RESULT else x
+        known = numbers.apply(name, x) if name in BY_RESULT else x
         pulled = numbers.apply_backward(name, cotangent, known)
         change = rise(numbers, lambda v: numbers.apply(name, v), x, direction)
     together = tuple(range(3))
