@@ -91,6 +91,20 @@ class Listing:
         return {self.axes.index(axis) for axes in cut for axis in axes}
 
 
+class _Places(Places):
+    """Where each device has all samples of an axis, its gradient is a sum over devices, each of which
+    has its own: views are alike wherever T2 concludes anything.
+    """
+
+    def gradient(
+        self, view: int, activations: int, micro_step: int, axes: Axes, tied: bool = False
+    ) -> int:
+        found = super().gradient(view, activations, micro_step, (), tied)
+        for axis in axes:
+            found = self.sum(found, axis)
+        return found
+
+
 def listing(schedule: Schedule) -> Listing:
     """The lines of a schedule.
 
@@ -113,10 +127,10 @@ def listing(schedule: Schedule) -> Listing:
     return Listing(*about, schedule.training.clip, schedule.training.tied)
 
 
-def _places(schedule: Schedule) -> Places:
+def _places(schedule: Schedule) -> _Places:
     """Its places, for any sizes."""
     micro_steps: Any = any_size(MICRO_STEPS) if schedule.finish else 1
-    return Places(schedule, {a: any_size(a) for a in schedule.axes}, micro_steps, MIXED_ADAM)
+    return _Places(schedule, {a: any_size(a) for a in schedule.axes}, micro_steps, MIXED_ADAM)
 
 
 def _resting(schedule: Schedule) -> tuple[dict[BufferPart, bool], dict[int, str], dict[int, Axes]]:

@@ -12,7 +12,7 @@ from proofs.language.program_rules import accepted_rules, rules_in
 from proofs.language.programs import must_reject
 from proofs.pipelines.listed_pipelines import ListedPipeline, listed_pipelines
 from proofs.plans.steps import require_accepted
-from proofs.plans.strategies import match
+from proofs.plans.strategies import match, require_everywhere
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from spec.checking.programs import on_whole_values
 from spec.costs.memory import Sizes, total_resting
@@ -31,13 +31,13 @@ from spec.models.values import Does, Part, Value
 from spec.numbers.arithmetic import DIVISIBLE, Number
 from spec.pipelines.pipeline import Order, Pipeline
 from spec.pipelines.stages import NO_LAYER, check_stages, pieces, sends, to_sum
-from spec.plans.compose import OVER_ALL, PIPELINE, OverlapError, Product, factor
+from spec.plans.compose import OVER_ALL, PIPELINE, OverlapError, Product, factor, with_all_samples
 from spec.plans.model_strategies import MODEL_AXES
 from spec.plans.placement import Placement
 from spec.plans.strategies import STRATEGIES
 
 # axes that do not cut a weight, as one (claim K2): the strategy's own and those sharded alike; replicas
-OWN, REPLICAS = "shard", "replicas"
+OWN, REPLICAS, ALIKE = "shard", "replicas", "alike"
 STATES = [
     name for name in (*STRATEGIES, *OVER_ALL) if len(factor(name).axes) == 1 and name != "fused-update"
 ]
@@ -83,11 +83,26 @@ def products_of_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
         kinds.add(tuple(STRATEGIES[strategy] for strategy in strategies))
         whole = (factor(name, OWN) * model).states_of(axes)
         _like(k, schedule_of(whole), schedule, {axis: found for axis, (_, found) in places.items()})
+    for own, name in product(("dp", *SHARED), SHARED):
+        require_everywhere(k, _where_whole(k, own, name))
     for names in CLIPPED:
         require_accepted(names, parts(SHAPES[2 if "ep" in names else 0]))
     if len(schedules) != len(kinds):
         raise KernelError(f"{k.claim}: on another axis two strategies are one")
     return (match(k, {name: schedule for schedule, name in schedules.items()}),)
+
+
+def _where_whole(k: Kernel, own: str, along: str) -> Schedule:
+    """The schedule of states that are placed by a strategy along an axis of which a gradient is whole.
+
+    And by another, or the same, along the axis that cuts samples.
+    """
+    axis = MODEL_AXES["tp"].name
+    placed = (factor(own, OWN) * factor(along, ALIKE)).states
+    schedule = schedule_of(with_all_samples(placed, (ALIKE,)))
+    of_plan = factor(own, OWN) * factor("tp") * factor(along, axis)
+    _like(k, schedule_of(of_plan.states_of((), (axis,))), schedule, {ALIKE: (axis,)})
+    return schedule
 
 
 def _require_over_all(k: Kernel) -> None:
@@ -176,6 +191,9 @@ def _accepted_program(part: Part, cuts: tuple[Axis, ...]) -> tuple[Program, Sums
     found = []
     for weight in part.weights:
         axes = _partial_along(program, weight)
+        alike = {a.name for a in cuts if not program.lies[weight][a.name].index} - {*axes}
+        if {*program.whole_over(weight)} != alike:
+            raise KernelError(f"{part.name}: {weight.name} is whole along {alike}")
         found.append((weight.name, axes))
     return program, tuple(found)
 

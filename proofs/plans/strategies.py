@@ -38,13 +38,14 @@ def match(k: Kernel, schedules: Mapping[str, Schedule]) -> Theorem:
     Raises KernelError for one that is rejected.
     """
     for schedule in schedules.values():
-        _require_accepted(k, schedule)
+        require_everywhere(k, schedule)
     listed = {name.replace("-", "_"): listing(schedule) for name, schedule in schedules.items()}
     runs = ListedRuns(k, listed)
     return runs.at_the_end(runs.always())
 
 
-def _require_accepted(k: Kernel, schedule: Schedule) -> None:
+def require_everywhere(k: Kernel, schedule: Schedule) -> None:
+    """Raise KernelError unless a schedule is accepted on every mesh."""
     micro_steps = (1, 2, any_size(MICRO_STEPS)) if schedule.finish else (1,)
     for mesh, m in product(_meshes(schedule.axes), micro_steps):
         comparison = Comparison()

@@ -100,10 +100,9 @@ class Halves:
         ops: Ops = [(("micro_step", i), op) for i, op in enumerate(schedule.micro_step)]
         self.finish: Ops = [(("finish", i), op) for i, op in enumerate(schedule.finish)]
         for _, op in ops + self.finish:
-            everyones = op.kind is Kind.BACKWARD and bool(op.axes)
             kept = op.target is Buffer.ACTIVATIONS and op.kind is not Kind.FORWARD
             numbers = {op.source, op.target, op.by}.intersection(NUMBERS)
-            if everyones or kept or not numbers <= ({Buffer.NORM} if op in schedule.finish else set()):
+            if kept or not numbers <= ({Buffer.NORM} if op in schedule.finish else set()):
                 raise ValueError(f"{op}: expected operations on weights and their gradients")
         kinds = [op.kind for _, op in ops]
         if {*kinds} & {Kind.FORWARD, Kind.BACKWARD} != {Kind.FORWARD, Kind.BACKWARD}:
@@ -231,9 +230,19 @@ class Placed:
             del self.done[turn]
             self.views.pop(turn, None)
             if half is self.halves.last:
-                self.given.units = self.units(self.gradients.pop(micro_batch))
+                self.given.units = self.units(self._of_all(self.gradients.pop(micro_batch)))
             with self._passing_of(micro_batch):
                 self._execute(self.halves.after[half], step, micro_batch)
+
+    def _of_all(self, gradients: Array) -> Array:
+        """Gradients; along axes of which a device is to have all samples', known where all have one."""
+        axes = self.placing.schedule.samples_of_all
+        if not axes:
+            return gradients
+        grid = gradients.reshape(*self.cluster.shape, -1)
+        firsts = (grid.take([0], self.cluster.names.index(axis)) for axis in axes)
+        alike = np.all([grid == first for first in firsts], 0).reshape(gradients.shape)
+        return np.where(alike, gradients, self.run.data.unknown(*gradients.shape))
 
     def finish(self, ops: Ops, step: int) -> None:
         """Some of what comes after all micro-batches."""

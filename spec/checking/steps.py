@@ -50,21 +50,24 @@ def check_parts(step: Step) -> None:
         for op in group.schedule.ops:
             kept = op.target is Buffer.ACTIVATIONS and op.kind is not Kind.FORWARD
             number = op.of_a_number and not {op.source, op.target, op.by} & {Buffer.NORM}
-            if kept or number or (op.kind is Kind.BACKWARD and op.axes):
+            if kept or number:
                 what = " ".join(str(op).split())
                 raise LayoutError(
                     f"{what}: the states' schedule is of weights and gradients alone; activations and "
                     "samples are as the programs say",
                     group.weights[0] if group.weights else None,
                 )
-    for weight, axes in step.summed_over().items():
-        over = [group.schedule.axes for group in step.groups if weight in group.weights]
-        if len(over) != 1:
-            raise LayoutError(f"{weight} is in {len(over)} groups of states; needs one", weight)
-        if {*over[0]} != {*axes}:
+    for weight, (axes, whole) in step.gradients_over().items():
+        schedules = [group.schedule for group in step.groups if weight in group.weights]
+        if len(schedules) != 1:
+            raise LayoutError(f"{weight} is in {len(schedules)} groups of states; needs one", weight)
+        said = () if step.is_opaque else schedules[0].samples_of_all
+        over = tuple(axis for axis in schedules[0].axes if axis not in said)
+        if {*over} != {*axes} or not {*said} <= {*whole}:
             raise LayoutError(
                 f"the gradient of {weight} is to be summed over {in_words(axes)}; its states' "
-                f"schedule is over {in_words(over[0])}",
+                f"schedule is over {in_words(over)}"
+                + (f", and has it whole along {in_words(said)}" if said else ""),
                 weight,
             )
     _check_norms(step)

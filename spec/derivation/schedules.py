@@ -47,8 +47,12 @@ def _moved(
     into: Buffer | None = None,
     span: Span = Span.NONE,
 ) -> list[Op]:
-    """What lies in one way, brought to lie in another: what leaves less comes first."""
-    has, kinds, ops = dict(has), _collectives(has, needs), []
+    """What lies in one way, brought to lie in another: what leaves less comes first.
+
+    A device forgets what is not of its slice first: nothing is moved of it.
+    """
+    kinds, ops = _collectives(has, needs), []
+    has = {a: _CUT if (layout, needs[a]) == (_WHOLE, _CUT) else layout for a, layout in has.items()}
     for kind in RANKS:
         over = tuple(axis for axis in kinds if kinds[axis] == kind)
         if over:
@@ -89,7 +93,7 @@ class _Step:
     @property
     def reduces_each(self) -> bool:
         """Whether a micro-step's gradient is summed along all axes before it is kept."""
-        return self.placement.each and bool(self.axes)
+        return self.placement.each and _TERMS in self.terms.values()
 
     @property
     def summed_first(self) -> Axes:
@@ -104,7 +108,7 @@ class _Step:
     @property
     def terms(self) -> dict[str, Layout]:
         """How backward leaves a gradient: each device has what its samples contribute."""
-        return dict.fromkeys(self.axes, _TERMS)
+        return dict.fromkeys(self.axes, _TERMS) | dict.fromkeys(self.placement.whole, _WHOLE)
 
     @property
     def kept(self) -> dict[str, Layout]:
@@ -283,7 +287,8 @@ def _bring_kept(step: _Step) -> tuple[list[Op], Buffer]:
     has, needs = step.kept, step.updated
     in_terms = tuple(axis for axis, layout in has.items() if layout is _TERMS)
     again = tuple(axis for axis in in_terms if axis in step.summed_again)
-    summed = has | {axis: needs[axis] for axis in in_terms if axis not in again}
+    cut = tuple(axis for axis, layout in has.items() if layout is _CUT)
+    summed = has | {axis: needs[axis] for axis in step.axes if axis not in (*again, *cut)}
     whole = summed | dict.fromkeys(again, _WHOLE)
     ops, buffer = [], kept
     if step.grads.host and (_collectives(has, needs) or not step.on_host):

@@ -52,10 +52,10 @@ def derive(
     groups: dict[Schedule, list[str]] = {}
     norms, root = step.gradient_norms() if clip else {}, step.root
     terms = tuple(axis.name for axis in cuts)
-    summed = step.summed_over()
-    states = {axes: product.states_of(axes) for axes in {*summed.values()}}
-    for weight, axes in summed.items():
-        schedule = schedule_of(_placed(states[axes], profile, weight in root, terms))
+    gradients = step.gradients_over()
+    states = {over: product.states_of(*over) for over in {*gradients.values()}}
+    for weight, over in gradients.items():
+        schedule = schedule_of(_placed(states[over], profile, weight in root, terms))
         if clip:
             of_norm = (axis for axis, lie in norms[weight].items() if lie == PARTIAL)
             cut = tuple(axis for axis in of_norm if axis not in (*schedule.axes, ALL_WEIGHTS))

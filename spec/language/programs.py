@@ -162,6 +162,11 @@ class Program:
         lies = self.lies[self.gradients[weight]]
         return tuple(axis.name for axis in self.axes if lies[axis.name] == PARTIAL)
 
+    def whole_over(self, weight: Value) -> tuple[str, ...]:
+        """The axes along which each device has all of a weight's gradient, summed."""
+        lies = self.lies[self.gradients[weight]]
+        return tuple(axis.name for axis in self.axes if lies[axis.name] == WHOLE)
+
     def without(self, move: Move) -> Program:
         """The program that forgets a move: what it moved is used as it lies."""
 

@@ -353,6 +353,12 @@ class Schedule:
         """The axes along which a resting buffer has room for its slices only; none for others."""
         return self.rest(STATE_OF[buffer]).sharded if buffer in RESTING else ()
 
+    @property
+    def samples_of_all(self) -> tuple[str, ...]:
+        """The axes along which backward finds the gradient of all samples of the group."""
+        over = {axis for op in self.ops if op.kind is Kind.BACKWARD for axis in op.axes}
+        return tuple(axis for axis in self.axes if axis in over)
+
     @cached_property
     def sums(self) -> tuple[Buffer, ...]:
         """Gradients and counts that a step reads before it writes all of them: they start at zero."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from spec.devices.layouts import PARTIAL, Contraction, LayoutError, Lie, Lies, contract
-from spec.devices.mesh import ALL_WEIGHTS
+from spec.devices.mesh import ALL_WEIGHTS, Axes
 from spec.language.programs import Program
 from spec.language.schedule import Schedule
 from spec.models.opaque import opaque
@@ -86,6 +86,16 @@ class Step:
                     )
         pipe = () if self.pipe is None else (self.pipe,)
         return {name: axes + pipe * (name in self.shared_weights) for name, axes in found.items()}
+
+    def gradients_over(self) -> dict[str, tuple[Axes, Axes]]:
+        """Of each weight, the axes over which its gradient is to be summed, and those of which each
+        device has it whole.
+
+        Raises LayoutError as `summed_over` does.
+        """
+        parts = [(program, weight) for program in self.programs for weight in program.part.weights]
+        whole = {weight.name: program.whole_over(weight) for program, weight in parts}
+        return {name: (axes, whole[name]) for name, axes in self.summed_over().items()}
 
     def gradient_norms(self) -> dict[str, dict[str, Lie]]:
         """Of each weight, how the square of its gradient's norm lies, if the gradient lies as it does.

@@ -5,8 +5,9 @@ it cuts the layers. The product says all of it. A weight's gradient is summed al
 it comes out partial: so every axis that cuts samples or tokens, and not a weight, is to that weight's
 states what data parallelism is. They are replicated there; or, with a strategy over all axes such as
 `zero1+all`, placed as along that strategy's own axis. The states of a layer rest on its stage; where a
-gradient comes out whole, as that of a norm does along `tp`, the states are on every device. For some of
-these axes only, a factor of states names one that another factor cuts: `zero1 * cp * zero1(context)`.
+gradient comes out whole, as that of a norm does along `tp`, the states are on every device. A factor of
+states may name an axis that another factor cuts, `zero1 * cp * zero1(context)`: there alone the states
+of every weight that it does not cut are placed so, also where gradients come out whole.
 
 The order of factors matters in one way: shards are nested in it, the first axis outermost, so another
 order gives a device another slice. Modes, costs and verdicts are the same in any order (claim K8). The
@@ -146,12 +147,16 @@ class Product:
         """The axis along which layers are cut."""
         return next((factor.axes[0] for factor in self.factors if factor.name == PIPELINE), None)
 
-    def states_of(self, summed: tuple[str, ...]) -> Placement:
-        """The placement of weights whose gradients come out partial along `summed`, and batch axes."""
-        along = (*self.batch_axes, *summed)
+    def states_of(self, summed: tuple[str, ...], whole: tuple[str, ...] = ()) -> Placement:
+        """The placement of weights whose gradients come out partial along `summed`, and batch axes.
+
+        And whole along others: of these along those on which a factor places states.
+        """
+        whole = tuple(axis for axis in whole if axis in self.states.axes)
+        along = (*self.batch_axes, *summed, *whole)
         placed = (restricted(f.states, along) for f in self.factors if f.states)
         others = (axis for axis in summed if axis not in self.states.axes)
-        return combined((*placed, *map(self._elsewhere, others)))
+        return with_all_samples(combined((*placed, *map(self._elsewhere, others))), whole)
 
     def _elsewhere(self, axis: str) -> Placement:
         """Along an axis on which no factor places the states: replicated, if none is over all axes."""
@@ -226,6 +231,13 @@ def restricted(placed: Placement, axes: tuple[str, ...]) -> Placement:
     on = {*kept, HOST} if kept else set[str]()
     modes = {state: {a: mode for a, mode in found if a in on} for state, found in placed.modes}
     return place_states(kept, modes, placed.hold)
+
+
+def with_all_samples(placed: Placement, whole: tuple[str, ...]) -> Placement:
+    """The placement, where along some axes each device has all samples, and gradients are whole."""
+    modes = {state: dict(found) for state, found in placed.modes}
+    modes[State.ACTIVATIONS] |= dict.fromkeys(whole, R)
+    return replace(place_states(placed.axes, modes, placed.hold), whole=whole)
 
 
 def _along(axis: str, modes: Mapping[State, Mode]) -> Placement:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from spec.devices.mesh import HOST, Axes
@@ -23,6 +23,7 @@ class Placement:
     `summed_first`: along these axes they are summed in every micro-step, before they are along others.
     `summed_again`: along these, if states are not cut along them, they stay terms, which each use by
     the optimizer sums; it has so many `uses` of a gradient.
+    `whole`: along these every device has all samples, and a gradient comes out whole on each.
     """
 
     axes: tuple[str, ...]
@@ -32,6 +33,7 @@ class Placement:
     summed_first: Axes = ()
     summed_again: Axes = ()
     uses: int = 1
+    whole: Axes = ()
 
     @cached_property
     def _hash(self) -> int:
@@ -44,6 +46,7 @@ class Placement:
                 self.summed_first,
                 self.summed_again,
                 self.uses,
+                self.whole,
             )
         )
 
@@ -84,7 +87,7 @@ def gradients_whole(placed: Placement) -> Placement:
     """The same, with gradients whole along all axes: they are summed when all micro-steps are done."""
     modes = {state: dict(found) for state, found in placed.modes}
     modes[State.GRADIENTS] = dict.fromkeys(modes[State.GRADIENTS], R)
-    return place_states(placed.axes, modes, placed.hold)
+    return replace(place_states(placed.axes, modes, placed.hold), whole=placed.whole)
 
 
 BATCH = "batch"

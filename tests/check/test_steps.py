@@ -110,6 +110,49 @@ def test_a_sum_over_tensor_that_the_states_forget_is_rejected_in_its_group(check
     assert wrong.line > END
 
 
+WHOLE = text_of("zero1 * tp * zero2(tensor)")
+BACKWARD = '{ op = "backward", source = "parameters", into = "fresh gradients"'
+OF_ALL = f'{BACKWARD}, axes = ["tensor"] }}'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (
+            OF_ALL,
+            f"{BACKWARD} }}",
+            "to be summed over batch; its states' schedule is over batch x tensor",
+        ),
+        (
+            OF_ALL,
+            f'{BACKWARD}, axes = ["batch", "tensor"] }}',
+            "to be summed over batch; its states' schedule is over no axis",
+        ),
+    ],
+)
+def test_whose_gradients_each_device_has_is_as_the_program_says(old, new, words, checked):
+    """Those of norms are whole along tensor, where nothing else cuts them, and terms along batch."""
+    assert checked(WHOLE).accepted
+    assert WHOLE.count(old) == 1
+    found = checked(WHOLE.replace(old, new))
+    assert not found.accepted
+    assert words in found.wrong
+
+
+def test_a_gradient_of_slices_that_backward_leaves_whole_is_rejected(checked):
+    """That of queries, which tensor cuts, beside those of norms."""
+    wrong = WHOLE.replace('"query_weight", ', "", 1)
+    wrong = wrong.replace(
+        'weights = ["attention_norm_scale"', 'weights = ["query_weight", "attention_norm_scale"'
+    )
+    found = checked(wrong)
+    assert not found.accepted
+    assert (
+        "query_weight is to be summed over batch; its states' schedule is over batch, and has it whole"
+        in found.wrong
+    )
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
@@ -325,7 +368,8 @@ def test_what_devices_compute_with_is_said_by_programs_alone(lines, checked):
     text = MLP[:start] + lines + "\n" + MLP[end:]
     text = text.replace('  { op = "all_reduce", source = "gradients", axes = ["batch"] },\n', "")
     found = checked(text.replace("[states.step]", "[states.rest]\nactivations = {}\n[states.step]"))
-    assert "weights and gradients alone" in found.wrong
+    told = ("weights and gradients alone", "over no axis, and has it whole along batch")
+    assert any(words in found.wrong for words in told)
 
 
 @pytest.mark.parametrize("finish", ["finish = []", ""])

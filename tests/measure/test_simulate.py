@@ -114,6 +114,7 @@ PRODUCTS = [  # and what a plan, and what a run alone, is given
     ("zero1+all(1) * tp+sp(2) * cp(2) * pp(2)", ["--unit", 30], []),
     ("hsdp+all(2, 1) * cp(2)", [], ["--arithmetic", "float64"]),
     ("zero1(2) * cp(2) * zero3(context)", [], ["--steps", 2]),
+    ("zero2(2) * tp(2) * zero3(tensor)", ["--accumulate", 2], ["--steps", 2]),
     ("zero3+all(2) * ep(2)", ["--experts", 4, "--chosen", 2], ["--steps", 2]),
 ]
 

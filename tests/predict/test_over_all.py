@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 from psem_model.predict.plan import Plan
 from psem_model.reading.products import parse
 from spec.costs.memory import MODEL_STATES
+from spec.derivation.schedules import schedule_of
+from spec.language.schedule import REDUCTIONS
 from spec.models.states import State
 from spec.models.transformer import Transformer
 from spec.pipelines.pipeline import Order, Pipeline
 from spec.plans.compose import OVER_ALL
+from spec.plans.strategies import STRATEGIES
 from tests.support.command import exact
 from tests.support.examples import examples
 
@@ -88,6 +91,25 @@ def test_states_are_placed_along_some_of_the_axes_that_do_not_cut_them():
     assert found[True] == dict.fromkeys(MODEL_STATES, both)  # experts are cut along their own axis
     dense = {State.PARAMETERS: both, State.GRADIENTS: both, State.OPTIMIZER: (*both, "expert")}
     assert found[False] == dense
+
+
+@pytest.mark.parametrize("name", [name for name in ON_ONE_AXIS if name != "zero-offload+all"])
+def test_states_rest_along_an_axis_that_a_gradient_is_whole_along(name):
+    """They are cut as over one axis; what is whole there is not sent to be summed."""
+    of = OVER_ALL[name]
+    placed = plan_of(f"{of}(2) * tp(2) * {of}(tensor)")
+    whole = {w for w, (_, axes) in placed.step.gradients_over().items() if "tensor" in axes}
+    assert {"attention_norm_scale", "output_bias"} <= whole
+    for group in placed.step.groups:
+        where = {*group.weights} <= whole
+        assert where or not whole & {*group.weights}
+        assert group.schedule.axes == (("batch", "tensor") if where else ("batch",))
+        sums = {(op.axes, op.within) for op in group.schedule.ops if op.kind in REDUCTIONS}
+        assert sums == {(("batch",), ("tensor",) if where else ())}  # of its slice alone
+        one = schedule_of(STRATEGIES[of])
+        for state in MODEL_STATES:
+            cut = one.rest(state).sharded and group.schedule.axes
+            assert group.schedule.rest(state).sharded == (cut or ())
 
 
 @given(st.integers(1, 4), st.sampled_from([1, 2, 3]))

@@ -23,7 +23,10 @@ MOST = 12  # devices
 
 @st.composite
 def products(draw, states=(*STRATEGIES, *OVER_ALL)):
-    """Strategies on 2 to 4 axes: of the training states, of the model, and a pipeline."""
+    """Strategies on 2 to 4 axes: of the training states, of the model, and a pipeline.
+
+    States may lie along what cuts the model, too.
+    """
     count = draw(st.integers(2, 4))
     names = [draw(st.sampled_from(states))]
     others = [draw(st.sampled_from(OF_TENSOR)), draw(st.sampled_from(OF_CONTEXT)), "ep", PIPELINE]
@@ -42,6 +45,11 @@ def products(draw, states=(*STRATEGIES, *OVER_ALL)):
             continue
         factors.append(found)
         axes += len(found.axes)
+    for cut in [f for f in factors if f.cuts]:  # states along what cuts the model
+        found = factor(draw(st.sampled_from([name for name in states if len(factor(name).axes) == 1])))
+        held = {f.holds for f in (*factors, found)} - {None}
+        if draw(st.booleans()) and len(held) < 2 and not found.over_all:
+            factors.append(factor(found.name, *cut.axes))
     return Product(tuple(draw(st.permutations(factors))))
 
 

@@ -19,7 +19,7 @@ from spec.meaning.reference import Reference, Unknown, primes
 from spec.meaning.semantics import execute, initial
 from spec.models.parts import parts
 from spec.numbers.any_size import any_size
-from spec.plans.compose import Product, factor
+from spec.plans.compose import Product, factor, with_all_samples
 from spec.plans.strategies import STRATEGIES
 from tests.support.damage import with_one_fault
 from tests.support.examples import slow_but
@@ -30,11 +30,17 @@ SCHEDULES = {name: schedule_of(placement) for name, placement in STRATEGIES.item
     f"{name} x {other}": schedule_of(Product((factor(name, "one"), factor(other, "other"))).states)
     for name, other in product(("dp", "zero1", "zero2", "zero3"), repeat=2)
 }
+WHOLE = {  # along the other axis each device has the gradient of all samples
+    f"{name} x {other}, whole": schedule_of(
+        with_all_samples(Product((factor(name, "one"), factor(other, "other"))).states, ("other",))
+    )
+    for name, other in (("dp", "zero1"), ("zero1", "zero3"), ("zero2", "zero2"))
+}
 CLIPPED = {f"{name}, clipped": with_clipping(SCHEDULES[name]) for name in ("dp", "zero2", "hsdp")}
 CLIPPED["zero3 x zero1, clipped"] = with_clipping(SCHEDULES["zero3 x zero1"])  # norms along two axes
 TIED = {f"{name}, tied": with_tied_parameters(SCHEDULES[name]) for name in ("zero1", "zero3")}
 BOTH = {"zero1, tied, clipped": with_clipping(with_tied_parameters(SCHEDULES["zero1"]))}
-SCHEDULES |= CLIPPED | TIED | BOTH
+SCHEDULES |= WHOLE | CLIPPED | TIED | BOTH
 LINES = {move.name: move for move in MOVES}
 
 
@@ -180,7 +186,7 @@ def test_without_any_one_line_there_is_no_proof(name):
             ListedRuns(Kernel("less"), {name: left_out})
 
 
-@pytest.mark.parametrize("name", slow_but(["hsdp, clipped", *BOTH], [*CLIPPED, *TIED, *BOTH]))
+@pytest.mark.parametrize("name", slow_but(["hsdp, clipped", *BOTH], [*WHOLE, *CLIPPED, *TIED, *BOTH]))
 def test_schedules_that_clip_or_use_parameters_twice_have_a_proof(name):
     listed = listing(SCHEDULES[name])
     runs = ListedRuns(Kernel("proved"), {"this": listed})
