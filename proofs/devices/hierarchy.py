@@ -20,7 +20,7 @@ from spec.devices.hierarchy import (
     OPERATORS,
     OUTER,
     OUTER_FIRST,
-    Stages,
+    LevelMoves,
     device_number,
     volumes,
 )
@@ -49,10 +49,10 @@ class _Levels:
         """The value of the device at these coordinates."""
         return self.at(device_number(device[INNER], device[OUTER], self.n))
 
-    def after(self, stages: Stages) -> Any:
-        """What a device has after some stages: the specification's definitions."""
+    def after(self, moves: LevelMoves) -> Any:
+        """What a device has after some moves: the specification's definitions."""
         value: PerDevice = self.value
-        for level, collective in stages:
+        for level, collective in moves:
             operator = OPERATORS[collective.name]
             if operator.of == ALL:
                 value = self.summed(value, level)
@@ -74,10 +74,10 @@ class _Levels:
         here = operators.summed(value, level, self.size[level], new)(self.here)
         return lambda device: substitute(here, (across, device[other]))
 
-    def is_flat(self, stages: Stages) -> Theorem:
-        """After the stages, every device has the sum over all devices, by number."""
+    def is_flat(self, moves: LevelMoves) -> Theorem:
+        """After the moves, every device has the sum over all devices, by number."""
         k, i, j, m, n = self.k, self.here[OUTER], self.here[INNER], self.m, self.n
-        has = self.after(stages)
+        has = self.after(moves)
         first, second = self.sums
         inner_first, turned = first.index is j, []
         if inner_first:
@@ -103,7 +103,7 @@ class _Levels:
         )
         index, across, size, bound = (i, j, m, n) if inner_first else (j, i, n, m)
         own = self.owner[INNER if inner_first else OUTER]
-        place = own if stages[-1][1] is ALL_GATHER else across
+        place = own if moves[-1][1] is ALL_GATHER else across
         same = equal_terms(k, "the_first_sums", first, part)
         outside = k.induct(
             "the_sums_of_sums",
@@ -143,9 +143,9 @@ def reduction_over_two_axes_is_over_their_product(k: Kernel) -> tuple[Theorem, .
 
 def _gathers(k: Kernel) -> Theorem:
     levels = _Levels(k)
-    stages: Stages = ((INNER, ALL_GATHER), (OUTER, ALL_GATHER))
+    moves: LevelMoves = ((INNER, ALL_GATHER), (OUTER, ALL_GATHER))
     owners = levels.value(levels.owner)
-    has = And(*(levels.after(order) == owners for order in (stages, (stages[1], stages[0]))))
+    has = And(*(levels.after(order) == owners for order in (moves, (moves[1], moves[0]))))
     return k.prove("gathers_in_either_order_take_the_owners_value", has)
 
 
@@ -191,12 +191,12 @@ def hierarchical_all_reduce_is_an_all_reduce(k: Kernel) -> tuple[Theorem, ...]:
     )
 
 
-def _slices_between(k: Kernel, stages: Stages) -> Theorem:
+def _slices_between(k: Kernel, moves: LevelMoves) -> Theorem:
     """After the first stage, a device that does not own an element on that level has nothing of it."""
-    levels, (level, _) = _Levels(k), stages[0]
+    levels, (level, _) = _Levels(k), moves[0]
     return k.prove(
         "only_slices_are_sent_to_the_other_level",
-        levels.after(stages[:1]) == 0,
+        levels.after(moves[:1]) == 0,
         given=[levels.here[level] != levels.owner[level]],
     )
 
@@ -205,7 +205,7 @@ def _volumes(k: Kernel) -> tuple[Theorem, ...]:
     n, m, cell = k.reals("n m cell")
     sizes = {INNER: n, OUTER: m}
     sent, other, in_turn = (
-        volumes(stages, sizes, cell) for stages in (HIERARCHICAL, OUTER_FIRST, ONE_AFTER_THE_OTHER)
+        volumes(moves, sizes, cell) for moves in (HIERARCHICAL, OUTER_FIRST, ONE_AFTER_THE_OTHER)
     )
     halves = tuple(
         (level, half) for level, _ in ONE_AFTER_THE_OTHER for half in (REDUCE_SCATTER, ALL_GATHER)
@@ -251,7 +251,7 @@ def order_of_levels_does_not_matter_to_a_link(k: Kernel) -> tuple[Theorem, ...]:
 
     def same(n: Any, m: Any, cell: Any) -> Any:
         first, other = (
-            volumes(stages, {INNER: n, OUTER: m}, cell) for stages in (HIERARCHICAL, OUTER_FIRST)
+            volumes(moves, {INNER: n, OUTER: m}, cell) for moves in (HIERARCHICAL, OUTER_FIRST)
         )
         return first[OUTER] == other[OUTER]
 

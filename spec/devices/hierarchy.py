@@ -1,4 +1,4 @@
-"""Devices on several axes, or levels, as one group: their numbers, and collectives in stages.
+"""Devices on several axes, or levels, as one group: their numbers, and collectives level by level.
 
 A level is an axis of the mesh: the devices of a node, the nodes of a rack. A hierarchical all-reduce
 is a reduce-scatter inside, an all-reduce outside of what that leaves, and an all-gather inside.
@@ -31,13 +31,13 @@ def next_stride(stride: Number, size: Number) -> Number:
     return stride * size
 
 
-# --------------------------------------------------------------------- stages
-Stage = tuple[str, Collective]  # the level it acts along
-Stages = tuple[Stage, ...]
+# ------------------------------------------------------------- level by level
+LevelMove = tuple[str, Collective]  # the level it acts along
+LevelMoves = tuple[LevelMove, ...]
 
-HIERARCHICAL: Stages = ((INNER, REDUCE_SCATTER), (OUTER, ALL_REDUCE), (INNER, ALL_GATHER))
-OUTER_FIRST: Stages = ((OUTER, REDUCE_SCATTER), (INNER, ALL_REDUCE), (OUTER, ALL_GATHER))
-ONE_AFTER_THE_OTHER: Stages = ((INNER, ALL_REDUCE), (OUTER, ALL_REDUCE))
+HIERARCHICAL: LevelMoves = ((INNER, REDUCE_SCATTER), (OUTER, ALL_REDUCE), (INNER, ALL_GATHER))
+OUTER_FIRST: LevelMoves = ((OUTER, REDUCE_SCATTER), (INNER, ALL_REDUCE), (OUTER, ALL_GATHER))
+ONE_AFTER_THE_OTHER: LevelMoves = ((INNER, ALL_REDUCE), (OUTER, ALL_REDUCE))
 
 # what a collective does to an element's values along its level
 OPERATORS: dict[str, Operator] = {
@@ -47,14 +47,14 @@ OPERATORS: dict[str, Operator] = {
 }
 
 
-def volumes(stages: Iterable[Stage], sizes: Mesh, cell: Number) -> dict[str, Number]:
+def volumes(moves: Iterable[LevelMove], sizes: Mesh, cell: Number) -> dict[str, Number]:
     """Elements that each device sends along each level.
 
     `cell`: elements of the slice that is cut along all levels; the whole has group_size(sizes) cells.
     """
     sent: dict[str, Number] = dict.fromkeys(sizes, 0)
     cut: set[str] = set()
-    for level, collective in stages:
+    for level, collective in moves:
         # it acts on what the other levels leave
         chunk = cell * group_size(sizes, (a for a in sizes if a != level and a not in cut))
         sent[level] = sent[level] + collective.volume(sizes[level], chunk)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from psem_model.audit.refutations.registry import Shown, Values, refutes
 from psem_model.simulator import simulate
 from spec.devices.collectives import REDUCE_SCATTER
-from spec.devices.hierarchy import HIERARCHICAL, INNER, OUTER, OUTER_FIRST, Stages
+from spec.devices.hierarchy import HIERARCHICAL, INNER, OUTER, OUTER_FIRST, LevelMoves
 from spec.language.schedule import Buffer, Kind, Op, Phase, Rest, Schedule
 from spec.models.states import State
 
 
-def in_stages(stages: Stages) -> Schedule:
-    """Data parallelism on two levels, whose gradients are reduced in stages."""
+def level_by_level(moves: LevelMoves) -> Schedule:
+    """Data parallelism on two levels, whose gradients are reduced level by level."""
     levels = (OUTER, INNER)
     ops: list[Op] = []
     cut: tuple[str, ...] = ()
-    for level, collective in stages:
+    for level, collective in moves:
         within = tuple(a for a in cut if a != level)
         kind = Kind(collective.name)
         ops.append(Op(kind, Phase.REDUCE, Buffer.GRADIENTS, axes=(level,), within=within))
@@ -34,9 +34,9 @@ def in_stages(stages: Stages) -> Schedule:
 def reduced_outside_first_an_all_reduce_sends_more_outside(values: Values) -> Shown:
     n, m, cell = (int(values[v]) for v in ("n", "m", "cell"))
     runs, sent = [], []
-    for stages in (HIERARCHICAL, OUTER_FIRST):
-        run = simulate(in_stages(stages), {OUTER: m, INNER: n}, n * m * cell)
-        outside = [i for i, (level, _) in enumerate(stages) if level == OUTER]
+    for moves in (HIERARCHICAL, OUTER_FIRST):
+        run = simulate(level_by_level(moves), {OUTER: m, INNER: n}, n * m * cell)
+        outside = [i for i, (level, _) in enumerate(moves) if level == OUTER]
         sent.append(sum(int(run.sent_by_operation["finish", i].max()) for i in outside))
         runs.append(run)
     inside_first, outside_first = sent

@@ -18,7 +18,7 @@ import proofs.plans.unsafe as unsafe
 from proofs.meaning.runs import Distributed
 from proofs.trusted.kernel import Kernel, KernelError
 from proofs.trusted.terms import BoolVal
-from psem_model.audit.refutations.levels import in_stages
+from psem_model.audit.refutations.levels import level_by_level
 from psem_model.simulator import simulate
 from psem_model.simulator.layout import Cluster
 from spec.checking.verdict import check
@@ -86,7 +86,7 @@ def test_groups_are_of_one_first_device_and_partition_the_mesh(sizes, data):
 @pytest.mark.parametrize("stages", STAGES.values(), ids=STAGES)
 @given(n=some, m=some, cell=st.integers(1, 3))
 def test_an_all_reduce_in_stages_matches_and_sends_what_is_said_on_each_level(stages, n, m, cell):
-    schedule, sizes = in_stages(stages), {OUTER: m, INNER: n}
+    schedule, sizes = level_by_level(stages), {OUTER: m, INNER: n}
     assert check(schedule, sizes).accepted
     run = simulate(schedule, sizes, n * m * cell, steps=2)
     assert run.matches
