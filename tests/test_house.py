@@ -69,9 +69,9 @@ def public(path):
 # function that makes one, a name and the table by it, or what its room tells apart
 FORMS = """
     assumption axisorder closedform collective cost costform device divergence divisible embedding
-    everywhere exact exponential factor frozen head indice layer layerkind lie microstep
+    everywhere exact exponential factor frozen head indice layer layerkind levelmove lie microstep
     model number offset opaque operator owner padding parameter part phase piece pipeline
-    regime relative resting result sample slice stage taker timeline total transfer type unit unknown
+    regime relative resting result sample slice taker timeline total transfer type unit unknown
     value verdict
 """
 
