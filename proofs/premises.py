@@ -120,20 +120,22 @@ def require_possible(claim: str, theorems: Sequence[Theorem]) -> None:
     The answer must be `sat`: `unknown` does not pass. Of hypotheses for all values these are the
     instances in use; that as they stand they contradict each other must not be seen at a glance.
     """
-    under: dict[int, list[Theorem]] = {}
-    for theorem in theorems:
-        if theorem.counterexample is None and (theorem.hypotheses or conditions(theorem)):
-            under.setdefault(id(read(theorem).kernel), []).append(theorem)
-    for several in under.values():
-        for group in _of_like_cases(several):
-            _require_each(claim, group)
+    for group in of_like_cases(theorems):
+        _require_each(claim, group)
 
 
-def _of_like_cases(theorems: Sequence[Theorem]) -> list[list[Theorem]]:
-    """Theorems in groups: those of cases that are seen to exclude each other are in different ones."""
+def of_like_cases(theorems: Sequence[Theorem]) -> list[list[Theorem]]:
+    """Theorems that rest on something, in groups of one kernel each.
+
+    Those of cases that are seen to exclude each other are in different ones.
+    """
     groups: list[list[Theorem]] = []
     for theorem in theorems:
+        if theorem.counterexample is not None or not (theorem.hypotheses or conditions(theorem)):
+            continue
         for group in groups:
+            if read(group[0]).kernel is not read(theorem).kernel:
+                continue
             together = [each for some in (*group, theorem) for each in conditions(some)]
             if glance(together, GLANCE).said != "unsat":
                 group.append(theorem)

@@ -22,7 +22,7 @@ VERSION = z3.get_version_string()
 RESOURCE_LIMIT = 20_000_000  # the solver's own deterministic count, not seconds
 SOON = RESOURCE_LIMIT // 100  # for the solver that does not choose a strategy first
 SEED = 0
-ANSWERED = re.compile(r"(sat|unsat|unknown)\n\(:rlimit (\d+)\)\s*")
+ANSWERED = re.compile(r"((?:(?:sat|unsat|unknown)\n)+)\(:rlimit (\d+)\)\s*")
 
 
 class Answer(NamedTuple):
@@ -73,6 +73,16 @@ def settle(formulas: Sequence[Bool]) -> Answer:
     return soon if soon.said != "unknown" else ask(formulas, RESOURCE_LIMIT, SEED)
 
 
+def glance_without(formulas: Sequence[Bool], dropped: Sequence[Sequence[int]], limit: int) -> list[str]:
+    """Whether formulas can hold together but for some, by number, if that is soon seen; of each."""
+    if not dropped:
+        return []
+    said, _ = _of_several.answers(Question(formulas).without(dropped), limit)
+    if len(said) != len(dropped):
+        raise ValueError(f"{len(said)} answers to {len(dropped)} questions")
+    return said
+
+
 def reading(text: str) -> str:
     """The answer to a text as readers have it."""
     return str(_solver(text, RESOURCE_LIMIT, SEED, False).check())
@@ -82,6 +92,7 @@ def start() -> None:
     """A claim starts: what was asked before is forgotten, so that nothing depends on it."""
     _answers.clear()
     _session.start()
+    _of_several.start()
 
 
 class _Session:
@@ -101,17 +112,22 @@ class _Session:
         """The answer to a text within a limit. Raises z3.Z3Exception or ValueError if there is none."""
         key = text, limit
         if key not in self._answers:
-            if self._context is None or self._texts == self.most:
-                self._context, self._texts, self._work = z3.Context(), 0, 0
-            self._texts += 1
-            said, work = self._read(
-                f"(push)(set-option :rlimit {limit})\n{text}(get-info :rlimit)(pop)"
-            )
-            self._answers[key] = Answer(said, {}, work - self._work)
-            self._work = work
+            (said,), work = self.answers(text, limit)
+            self._answers[key] = Answer(said, {}, work)
         return self._answers[key]
 
-    def _read(self, commands: str) -> tuple[str, int]:
+    def answers(self, text: str, limit: int) -> tuple[list[str], int]:
+        """Those to a text that asks several times, each within a limit; and the work for all."""
+        if self._context is None or self._texts == self.most:
+            self._context, self._texts, self._work = z3.Context(), 0, 0
+        self._texts += 1
+        before = self._work
+        said, self._work = self._read(
+            f"(push)(set-option :rlimit {limit})\n{text}(get-info :rlimit)(pop)"
+        )
+        return said, self._work - before
+
+    def _read(self, commands: str) -> tuple[list[str], int]:
         """What is said to commands, and how much work the solver has counted."""
         context, self._context = self._context, None  # a solver that complains is not used again
         with _uninterrupted():
@@ -123,10 +139,10 @@ class _Session:
         if answered is None:
             raise ValueError(f"no answer: {said!r}")
         self._context = context
-        return answered[1], int(answered[2])
+        return answered[1].split(), int(answered[2])
 
 
-_session = _Session()
+_session, _of_several = _Session(), _Session()  # z3 5.4.0 may crash where one is for both
 
 
 def _solver(text: str, limit: int, seed: int, simple: bool) -> Any:

@@ -82,15 +82,35 @@ class Question:
         self._bound = {v.of for v in bound}
         bodies = [f.formula if isinstance(f, ForAll) else f for f in formulas]
         spelled = self._spelled(below([*bodies, *bound]))
-        declared = [line for key, line in self._names.declared.items() if key not in self._bound]
-        lines = [*declared, *self._defined]
+        self._said: list[str] = []  # for each formula
         for formula, body in zip(formulas, bodies, strict=True):
             said = spelled[id(body)]
             if isinstance(formula, ForAll):
                 over = (f"({spelled[id(v)]} {self._names.sort(v.sort)})" for v in formula.variables)
                 said = f"(forall ({' '.join(over)}) {said})"
-            lines.append(f"(assert {said})")
-        self.text = "\n".join([*lines, "(check-sat)", ""])
+            self._said.append(said)
+
+    def _lines(self) -> list[str]:
+        """What is declared and defined."""
+        declared = [line for key, line in self._names.declared.items() if key not in self._bound]
+        return [*declared, *self._defined]
+
+    @property
+    def text(self) -> str:
+        """Asks whether all can hold together."""
+        asserted = [f"(assert {said})" for said in self._said]
+        return "\n".join([*self._lines(), *asserted, "(check-sat)", ""])
+
+    def without(self, dropped: Sequence[Sequence[int]]) -> str:
+        """Asks whether all can hold together but for some, by their numbers; of each."""
+        kept = [f"k{i}" for i in range(len(self._said))]
+        lines = self._lines()
+        for name, said in zip(kept, self._said, strict=True):
+            lines += [f"(declare-fun {name} () Bool)", f"(assert (=> {name} {said}))"]
+        for some in dropped:
+            rest = " ".join(name for i, name in enumerate(kept) if i not in some)
+            lines.append(f"(check-sat-assuming ({rest}))")
+        return "\n".join([*lines, ""])
 
     @property
     def symbols(self) -> dict[str, Symbol]:

@@ -141,7 +141,8 @@ def judged(
     """The report's entry of a claim, with what is found to be wrong."""
     first, second = runs
     if not first or not second:
-        return {"claim": claim.id, "findings": ["a run ended before it"], "obligations": []}
+        findings = ["a run ended before it"]
+        return {"claim": claim.id, "findings": findings, "premises": [], "obligations": []}
     findings = []
     if first["verdict"] != claim.expected:
         findings.append(f"{first['verdict']}, expected {claim.expected}: {first['failure']}")

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from itertools import compress
+from typing import Any, TypeAlias
 
 from proofs.premises import (
     all_are,
@@ -23,7 +24,7 @@ from proofs.premises import (
 )
 from proofs.registry import NOT_PROVED
 from proofs.trusted.kernel import Obligation, Theorem
-from proofs.trusted.oracle import ask, glance, reading, settle
+from proofs.trusted.oracle import ask, glance, glance_without, reading, settle
 from proofs.trusted.parts import below, substitute
 from proofs.trusted.smtlib import ForAll
 from proofs.trusted.terms import And, Bool, Const, Implies, IntVal, Not, Term
@@ -63,10 +64,26 @@ def to_hold(obligation: Obligation) -> tuple[Bool, ...]:
     return obligation.facts if is_base else opened(obligation).facts
 
 
-def without(obligation: Obligation, index: int) -> str:
-    """The obligation with one fact dropped. `sat` means that the fact was needed."""
-    rest = [fact for i, fact in enumerate(obligation.facts) if i != index]
-    return together([*rest, Not(obligation.goal)])
+LIMIT = 50_000  # z3's own deterministic count, for each answer to a text that asks several times
+
+
+def needed(facts: Sequence[Bool], goal: Bool, dropped: Sequence[Sequence[int]]) -> list[bool]:
+    """Whether a goal does not follow without these facts, by their numbers, dropped together; of each.
+
+    The others can hold, then, and not the goal. All is asked in one text while all real variables are
+    one, or zero; the rest one by one.
+    """
+    found = [False] * len(dropped)
+    for value in (1, 0):
+        left = [i for i, known in enumerate(found) if not known]
+        said = [*facts, Not(goal), *all_are(value, [*facts, goal])]
+        answers = glance_without(said, [dropped[i] for i in left], LIMIT)
+        for i, answer in zip(left, answers, strict=True):
+            found[i] = answer == "sat"
+    for i, some in enumerate(dropped):
+        rest = [fact for number, fact in enumerate(facts) if number not in some]
+        found[i] = found[i] or settle([*rest, Not(goal)]).said == "sat"
+    return found
 
 
 def proved_theorems(theorems: Sequence[Theorem]) -> list[Theorem]:
@@ -78,12 +95,13 @@ def proved_theorems(theorems: Sequence[Theorem]) -> list[Theorem]:
 class Fact:
     """What a theorem is proved with: an argument of its rule, or a premise of its goal.
 
-    `places`: the obligations that it is a fact of, and its index there. `of`: the theorem that is used.
+    `places`: of which of the theorem's obligations it is a fact, and its index there. `of`: the theorem
+    that is used.
     """
 
     kind: str
     number: int
-    places: Sequence[tuple[Obligation, int]]
+    places: Sequence[tuple[int, int]]
     of: Theorem | None = None
 
     def __str__(self) -> str:
@@ -95,8 +113,9 @@ def facts_of(theorem: Theorem) -> list[Fact]:
 
     An induction has a `given`, and a premise of its goal, in its base and in its step.
     """
+    before = [len(asked.facts) for asked in theorem.obligations]
     premises = [
-        Fact("premise", i, [(opened(asked), len(asked.facts) + i) for asked in theorem.obligations])
+        Fact("premise", i, [(which, count + i) for which, count in enumerate(before)])
         for i in range(len(premises_of(theorem.goal)[0]))
     ]
     return [*_arguments(theorem), *premises]
@@ -108,22 +127,22 @@ def _arguments(theorem: Theorem) -> Iterator[Fact]:
         (only,) = theorem.obligations
         uses = len(only.facts) - len(theorem.given)
         for i in range(uses):
-            yield Fact("uses", i, [(only, i)], theorem.parts[i])
+            yield Fact("uses", i, [(0, i)], theorem.parts[i])
         for i in range(len(theorem.given)):
-            yield Fact("given", i, [(only, uses + i)])
+            yield Fact("given", i, [(0, uses + i)])
         return
     base, step = theorem.obligations
     given = len(theorem.given) - 1
     of_base = len(base.facts) - given
     of_step = len(theorem.parts) - of_base
     for i in range(of_base):
-        yield Fact("base", i, [(base, i)], theorem.parts[i])
+        yield Fact("base", i, [(0, i)], theorem.parts[i])
     for i in range(of_step):
-        yield Fact("step", i, [(step, i)], theorem.parts[of_base + i])
+        yield Fact("step", i, [(1, i)], theorem.parts[of_base + i])
     for i in range(of_step + 1, len(step.facts) - given):
-        yield Fact("hypothesis", i - of_step - 1, [(step, i)])
+        yield Fact("hypothesis", i - of_step - 1, [(1, i)])
     for i in range(given):
-        yield Fact("given", i, [(base, of_base + i), (step, len(step.facts) - given + i)])
+        yield Fact("given", i, [(0, of_base + i), (1, len(step.facts) - given + i)])
 
 
 def unused(theorem: Theorem) -> Iterator[str]:
@@ -132,16 +151,24 @@ def unused(theorem: Theorem) -> Iterator[str]:
     What rests on nothing holds as it stands: it is never needed, and says which products lead to a
     proof.
     """
-    for fact in facts_of(theorem):
-        if fact.kind == "uses" and fact.of is not None and rests_on_nothing(fact.of):
-            continue
-        if theorem.rule == "induction" and fact.kind in ("given", "premise"):
-            asked = [together([*o.facts, Not(o.goal)]) for o in _stated_without(theorem, fact)]
+    facts = [f for f in facts_of(theorem) if f.kind != "uses" or not (f.of and rests_on_nothing(f.of))]
+    stated = ("given", "premise") if theorem.rule == "induction" else ()
+    asked = [opened(obligation) for obligation in theorem.obligations]
+    places = [place for fact in facts if fact.kind not in stated for place in fact.places]
+    used: set[tuple[int, int]] = set()
+    for which, obligation in enumerate(asked):
+        here = [place for place in places if place[0] == which]
+        some = needed(obligation.facts, obligation.goal, [[index] for _, index in here])
+        used.update(compress(here, some))
+    for fact in facts:
+        if fact.kind in stated:
+            left = _stated_without(theorem, fact)
+            is_needed = any(together([*o.facts, Not(o.goal)]) == "sat" for o in left)
         else:
-            asked = [without(obligation, index) for obligation, index in fact.places]
-        if "sat" not in asked:
-            obligation, index = fact.places[-1]
-            yield f"{obligation.name} {fact}: {brief(obligation.facts[index])}"
+            is_needed = not used.isdisjoint(fact.places)
+        if not is_needed:
+            which, index = fact.places[-1]
+            yield f"{asked[which].name} {fact}: {brief(asked[which].facts[index])}"
 
 
 def rests_on_nothing(theorem: Theorem) -> bool:
@@ -188,7 +215,7 @@ def witness(facts: Sequence[Bool]) -> str | None:
     With values no solver need search: for a second one, nonlinear facts are hard to satisfy.
     """
     values = values_of(facts)
-    return None if values is None else text([*facts, *map(_said, values)])
+    return None if values is None else text([*facts, *(_said(*each) for each in values)])
 
 
 def values_of(facts: Sequence[Bool]) -> list[tuple[Term, Term]] | None:
@@ -202,13 +229,11 @@ def values_of(facts: Sequence[Bool]) -> list[tuple[Term, Term]] | None:
     if found.said != "sat":
         return None
     known = [(term, found.values.get(name.of.name)) for name, term in zip(called, terms, strict=True)]
-    values = [(term, value) for term, value in known if value is not None]
-    return values if answer(text([*facts, *map(_said, values)])) == "sat" else None
+    return [(term, value) for term, value in known if value is not None]
 
 
-def _said(of: tuple[Term, Term]) -> Bool:
+def _said(term: Term, value: Term) -> Bool:
     """That a term has a value."""
-    term, value = of
     if value.op == "bool":
         return term if value.of else Not(term)
     return term == value
@@ -242,14 +267,19 @@ def impossible(theorem: Theorem) -> bool:
     return _contradict([*conditions(theorem), *map(closed, hypotheses([theorem]))])
 
 
-def implied(theorem: Theorem) -> list[str]:
-    """The hypotheses under it that z3 sees to follow from the others, all for all values."""
-    said = [part for part in hypotheses([theorem]) if part.rule == "hypothesis"]
-    return [
-        f"hypothesis {part.name}: the others of {theorem.name} imply it"
-        for part in said
-        if _contradict([*(closed(other) for other in said if other is not part), denied(part)])
-    ]
+def implied(theorems: Sequence[Theorem]) -> Iterator[str]:
+    """The hypotheses that z3 sees to follow from the others under a theorem, all for all values.
+
+    Those that are all under another theorem as well are asked about there.
+    """
+    under: dict[frozenset[int], tuple[Theorem, list[Theorem]]] = {}
+    for theorem in theorems:
+        said = [part for part in hypotheses([theorem]) if part.rule == "hypothesis"]
+        under.setdefault(frozenset(map(id, said)), (theorem, said))
+    for some, (theorem, said) in under.items():
+        for part in said if not any(some < others for others in under) else ():
+            if _contradict([*(closed(other) for other in said if other is not part), denied(part)]):
+                yield f"hypothesis {part.name}: the others of {theorem.name} imply it"
 
 
 def _contradict(formulas: Sequence[Bool | ForAll]) -> bool:
@@ -266,33 +296,44 @@ def parts_of(formula: Bool) -> list[Bool]:
     return [formula]
 
 
+Part: TypeAlias = tuple[str, str]  # of what it is one, and what it says
+
+
 def unused_parts(theorems: Sequence[Theorem]) -> list[str]:
-    """Parts of a `given` that its theorem is proved without, and of a hypothesis that all are."""
-    needed: dict[str, bool] = {}
+    """Parts of a `given` that its theorem is proved without, and of a hypothesis that all are.
+
+    A part is dropped from all instances of its hypothesis at once.
+    """
+    parts: dict[Part, Bool] = {}
+    used: set[Part] = set()
     for theorem in proved_theorems(theorems):
-        for fact in facts_of(theorem):
-            for index, said in enumerate(_parts_of_fact(theorem, fact)):
-                needed[said] = needed.get(said, False) or any(
-                    _fails_without(obligation, place, index) for obligation, place in fact.places
-                )
-    return [said for said, is_needed in needed.items() if not is_needed]
+        known = {
+            place: _with_parts(theorem, fact) for fact in facts_of(theorem) for place in fact.places
+        }
+        for each in known.values():
+            parts |= each
+        for which, obligation in enumerate(theorem.obligations):
+            facts: list[Bool] = []
+            places: dict[Part, list[int]] = {}
+            for i, fact in enumerate(obligation.facts):
+                keys, said = known.get((which, i), {}), parts_of(fact)
+                if len(keys) == len(said):  # an instance may have fewer
+                    for place, key in enumerate(keys, len(facts)):
+                        places.setdefault(key, []).append(place)
+                facts += said
+            left = [key for key in places if key not in used]
+            used.update(compress(left, needed(facts, obligation.goal, [places[key] for key in left])))
+    return [f"{key[0]}: {brief(part)}" for key, part in parts.items() if key not in used]
 
 
-def _parts_of_fact(theorem: Theorem, fact: Fact) -> list[str]:
+def _with_parts(theorem: Theorem, fact: Fact) -> dict[Part, Bool]:
     """The parts of a fact, if it is a `given` or a hypothesis and has several."""
     if fact.kind == "given":
-        said = theorem.given[fact.number + (theorem.rule == "induction")]
         where = f"{theorem.name} {fact}"
+        said = theorem.given[fact.number + (theorem.rule == "induction")]
     elif fact.of is not None and source(fact.of).rule == "hypothesis":
         where, said = f"hypothesis {source(fact.of).name}", source(fact.of).goal
     else:  # not of an induction; of the goal, each is a part already
-        return []
+        return {}
     parts = parts_of(said)
-    return [f"{where}: {brief(part)}" for part in parts] if len(parts) > 1 else []
-
-
-def _fails_without(obligation: Obligation, fact: int, index: int) -> bool:
-    """Whether the obligation is no longer proved without one part of a fact."""
-    said = parts_of(obligation.facts[fact])
-    rest = [*obligation.facts[:fact], *said[:index], *said[index + 1 :], *obligation.facts[fact + 1 :]]
-    return together([*rest, Not(obligation.goal)]) == "sat"
+    return {(where, str(part)): part for part in parts} if len(parts) > 1 else {}

@@ -18,9 +18,10 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from proofs.premises import premises
+from proofs.premises import of_like_cases, premises
 from proofs.registry import Claim, Result
 from proofs.registry import select as chosen
+from proofs.trusted.kernel import Theorem
 from psem_model.audit import questions
 from psem_model.audit.obligations import exported
 from psem_model.audit.processes import end, program, started
@@ -90,21 +91,30 @@ def _ask(claim: Claim, result: Result, found: dict[str, Any], tell: Tell) -> Non
         tell(next(asked) // 2)
     found["unused"] += [f"part of {part}" for part in questions.unused_parts(result.listed)]
     found["unused"] += questions.resting_on_none(result.listed, result.theorems)
-    implied = (each for theorem in result.theorems for each in questions.implied(theorem))
-    found["unused"] += dict.fromkeys(implied)
-    for number, theorem in enumerate(result.theorems, 1):
-        if theorem.counterexample is None and (formulas := premises([theorem])):
-            text = None if questions.impossible(theorem) else questions.witness(formulas)
-            title = {"premises of": theorem.name, "and": "values of which they are true"}
+    found["unused"] += dict.fromkeys(questions.implied(result.theorems))
+    held = (each for group in of_like_cases(result.theorems) for each in _held(group))
+    for number, (theorems, text) in enumerate(held, 1):
+        names = ", ".join(theorem.name for theorem in theorems)
+        title = {"premises of": names, "and": "values of which they are true"}
+        for theorem in theorems:
             found["premises"].append(
                 {
                     "file": f"{claim.id}/{number}-premises.smt2",
                     "name": theorem.name,
-                    "number": len(formulas),
+                    "number": len(premises([theorem])),
                     "for_all_values": questions.for_all_values(theorem),
                     "witness": text and header(claim, {**title, "expected": "sat"}) + text,
                 }
             )
+
+
+def _held(group: Sequence[Theorem]) -> Iterator[tuple[Sequence[Theorem], str | None]]:
+    """Theorems with values of which all is true that they rest on: of all, or else of each alone."""
+    text = None if any(map(questions.impossible, group)) else questions.witness(premises(group))
+    if text or len(group) == 1:
+        yield group, text
+    else:
+        yield from (each for theorem in group for each in _held([theorem]))
 
 
 def main() -> None:
@@ -135,8 +145,10 @@ def twice(ids: Sequence[str], tell: Tell) -> dict[str, list[dict[str, Any]]]:
     `tell` is told how much is done, of `works`.
     """
     orders = (list(ids), list(reversed(ids)))
-    asked = (ids[::2], ids[1::2])
     known = sizes(chosen(ids))
+    asked: tuple[list[str], list[str]] = ([], [])
+    for name in sorted(ids, key=lambda name: -known[name].obligations):  # as many in each
+        min(asked, key=lambda some: sum(known[of].obligations for of in some)).append(name)
     found: dict[str, list[dict[str, Any]]] = {name: [{}, {}] for name in ids}
     done: dict[tuple[str, int], int] = {}
     with ExitStack() as stack:
@@ -145,7 +157,7 @@ def twice(ids: Sequence[str], tell: Tell) -> dict[str, list[dict[str, Any]]]:
             run = started(program("psem_model.audit.run"), PYTHONHASHSEED=seed)
             stack.callback(end, run)
             assert run.stdin is not None
-            run.stdin.write(json.dumps({"claims": order, "asked": list(some)}).encode() + b"\n")
+            run.stdin.write(json.dumps({"claims": order, "asked": some}).encode() + b"\n")
             run.stdin.flush()
             runs.append(run)
         for which, line in _lines(runs):

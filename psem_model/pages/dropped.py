@@ -88,5 +88,5 @@ def _hypotheses_in(theorem: Theorem) -> Iterator[tuple[str, int, int]]:
     """Each fact that is a hypothesis: its name, the number of the obligation, and its own."""
     for fact in facts_of(theorem):
         if fact.of is not None and source(fact.of).rule == "hypothesis":
-            for obligation, place in fact.places:
-                yield source(fact.of).name, theorem.obligations.index(obligation), place
+            for which, place in fact.places:
+                yield source(fact.of).name, which, place

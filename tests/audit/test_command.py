@@ -65,7 +65,8 @@ def test_each_file_says_what_it_asks_and_older_ones_are_removed(psem, build):
             assert row["cvc5"]["answer"] == row["z3"]["answer"] == row["expected"]
         for premises in found["premises"]:
             text = (build / "smt2" / premises["file"]).read_text()
-            assert f"; premises of {premises['name']}\n" in text
+            (named,) = [line for line in text.splitlines() if line.startswith("; premises of ")]
+            assert premises["name"] in named.removeprefix("; premises of ").split(", ")
             assert premises["z3"] == premises["cvc5"] == "sat"
     assert set(report["closest"]) == {"z3", "cvc5"} == {*report["solvers"]} - {"python"}
     assert report["closest"] == closest(report["claims"])
@@ -73,6 +74,15 @@ def test_each_file_says_what_it_asks_and_older_ones_are_removed(psem, build):
     assert kernel == {*report["trusted"]["lines"], "proofs/trusted/__init__.py"}
     assert all(axiom["reason"] for axiom in report["trusted"]["axioms"])
     assert not (build / "audit.json").exists()  # it is of all claims
+
+
+def test_a_run_that_ends_early_is_found(psem, build, monkeypatch):
+    from psem_model.audit import audit
+
+    monkeypatch.setattr(audit, "twice", lambda ids, _: {name: [{}, {}] for name in ids})
+    code, out, _ = psem("audit", "S1")
+    assert code == 1
+    assert "S1: a run ended before it" in out
 
 
 def test_a_disagreement_ends_with_exit_code_1(psem, build, monkeypatch):
