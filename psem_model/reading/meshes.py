@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from psem_model.reading import words
 from psem_model.reading.products import Expression
-from psem_model.text.errors import BadInput, quoted
+from psem_model.text.errors import BadInput, or_nearest, quoted
 
 OF_DEVICES = "Devices, such as 64; 8x8 for two axes."
 
@@ -31,11 +31,9 @@ def mesh_of(found: Expression, devices: str | None) -> dict[str, int]:
         return {axis: found.sizes[axis] for axis in axes}
     if found.sizes:
         number = next(n for n, f in enumerate(found.product.factors) if missing[0] in f.axes)
-        raise found.wrong_factor(
-            number,
-            "one for each axis, such as tp(8), or none and --devices",
-            f" without a size for {missing[0]}",
-        )
+        expected = "one for each axis, such as tp(8), or none and --devices"
+        expected += or_nearest(missing[0], found.sizes)
+        raise found.wrong_factor(number, expected, f" without a size for {missing[0]}")
     return words.mesh(required(devices), axes, found.text)
 
 
