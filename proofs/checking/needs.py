@@ -66,7 +66,9 @@ class Recorder(Forms):
         self.compared += [(position, need) for need, _ in unmet]
         return None
 
-    def require(self, name: str, at: Sequence[Offsets], reads: Sequence[tuple[Any, Any]]) -> None:
+    def require_compared(
+        self, name: str, at: Sequence[Offsets], reads: Sequence[tuple[Any, Any]]
+    ) -> None:
         """That each value is compared at each of these places with what it needs."""
         compared = [(position, need.has, need.needs) for position, need in self.compared]
         expected = [(position, has, needs) for position in at for has, needs in reads]
@@ -88,7 +90,7 @@ def require_needs() -> None:
             if list(made) != [{(symbol, ALONE): 1} for symbol in MAKES[line]]:
                 raise KernelError(f"{line.name} computes another value than it is said to")
             wanted = [{(s, WHOLE if s in GRADIENTS else ALONE): 1 for s in each} for each in needs]
-            recorder.require(line.name, [*places(firsts)], [*zip(has, wanted, strict=True)])
+            recorder.require_compared(line.name, [*places(firsts)], [*zip(has, wanted, strict=True)])
         for name, cut in product(STARTS, ((), AXES[:1], AXES[1:], AXES)):
             _require_agreed(name, firsts, cut)
         _require_norms(firsts)
@@ -122,7 +124,7 @@ def _require_agreed(name: str, firsts: tuple[int, ...], cut: tuple[str, ...]) ->
     recorder.compared = [each for each in recorder.compared if each[1].has is has]
     at = [p for p in places(firsts) if all(p[AXES.index(axis)] == OWNER for axis in cut)]
     state = STATES[NOW + 1]["Moment" in name]
-    recorder.require(name, at, [(has, {(state, ALONE): 1})])
+    recorder.require_compared(name, at, [(has, {(state, ALONE): 1})])
 
 
 SUBSETS = [along for n in range(len(AXES) + 1) for along in combinations(AXES, n)]

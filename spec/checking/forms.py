@@ -196,11 +196,8 @@ class Forms(Algebra):
     def _require_norm(self, square: NormalForm) -> None:
         """Refuse what is not, on every device, the square norm that other weights' are added to."""
         words = "the square norm that it adds to those of other weights is"
-        unmet = self.unmet(Need("whole", square, self.square_norm(self.unclipped()), words))
-        for position in self.device_kinds() if unmet else ():
-            no = self.reason(position, unmet)
-            if no:
-                raise no
+        need = Need("whole", square, self.square_norm(self.unclipped()), words)
+        self.require(need, self.device_kinds())
 
     def square_norm(self, gradient: NormalForm) -> NormalForm:
         """The norm of all elements, wherever their owners are from the first device."""
@@ -307,6 +304,14 @@ class Forms(Algebra):
             return self.simplified(form)
 
         return where_met(next_weight, "weight"), where_met(next_moment, "moment")
+
+    def require(self, need: Need, positions: Iterable[Offsets]) -> None:
+        """Refuse a need that is not met on a device of these kinds: by what first went wrong."""
+        unmet = self.unmet(need)
+        for position in positions if unmet else ():
+            no = self.reason(position, unmet)
+            if no:
+                raise no
 
     def unmet(self, *needs: Need) -> list[tuple[Need, NormalForm]]:
         """The needs that are not met everywhere, each with what is too much or missing."""

@@ -204,11 +204,8 @@ def require_agreed(forms: Forms, store: Store, schedule: Schedule) -> None:
         if state is State.OPTIMIZER:
             words = f"the {kind}s in the optimizer state are"
         updated = forms.symbol(kind, forms.step + 1)
-        unmet = forms.unmet(Need("agreed", value, updated, words))
-        for position in forms.device_kinds(schedule.rest(state).sharded) if unmet else ():
-            no = forms.reason(position, unmet)
-            if no:
-                raise no
+        need = Need("agreed", value, updated, words)
+        forms.require(need, forms.device_kinds(schedule.rest(state).sharded))
 
 
 def _require_statistics(forms: Forms, store: Store) -> None:
@@ -217,14 +214,10 @@ def _require_statistics(forms: Forms, store: Store) -> None:
     Working copies may be anything when the next step begins.
     """
     _, value = store[Buffer.STATISTICS, CONTENT]
-    unmet = forms.unmet(Need("agreed", value, forms.moved_on(), "the statistics are"))
     of_first = forms.training.statistics is Statistics.COPY
     first = tuple(forms.roots[axis] for axis in forms.axes) if of_first else ()
-    copies = [first] if of_first else [*forms.device_kinds()]
-    for position in copies if unmet else ():
-        no = forms.reason(position, unmet)
-        if no:
-            raise no
+    need = Need("agreed", value, forms.moved_on(), "the statistics are")
+    forms.require(need, [first] if of_first else forms.device_kinds())
     begins = forms.symbol("statistics", forms.step + 1)
     if of_first:
         begins = forms.with_at(forms.unknown(UNSETTLED), begins, first)
