@@ -102,8 +102,8 @@ MUTANTS = [
     (
         "copies are compared at owners only",
         "verdict.py",
-        "for position in forms.device_kinds(schedule.rest(state).sharded) if unmet",
-        "for position in forms.device_kinds(forms.axes) if unmet",
+        "forms.require(need, forms.device_kinds(schedule.rest(state).sharded))",
+        "forms.require(need, forms.device_kinds(forms.axes))",
     ),
     (
         "activations may be stale",
