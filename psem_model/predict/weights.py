@@ -12,7 +12,7 @@ from psem_model.predict.states import Prediction, predict_schedule
 from spec.costs.memory import MODEL_STATES, Sizes, Unit, Vector
 from spec.costs.owners import Owners
 from spec.devices.mesh import Device
-from spec.language.schedule import Schedule
+from spec.language.schedule import GRADIENT_BUFFERS, REDUCTIONS, Schedule
 from spec.models.opaque import PARAMETERS, Shapes
 from spec.models.profiles import COUNT_BYTES, Padding, Profile, Units
 from spec.models.states import BytePolicy, State
@@ -209,8 +209,7 @@ class StageWeights:
         is_known = PARAMETERS.name not in names or bool(self.shapes)
         is_counted = self.profile.step_counts and self.policy.counts_steps and is_known
         counts = COUNT_BYTES * count if is_counted else 0
-        is_copied = schedule.axes and has_copies(self.profile, self.policy)
-        copied = self.policy.bytes_summed * psi if is_copied else 0
+        copied = self._copied(schedule, costs.sizes)
         waiting = costs.resting[State.GRADIENTS]
         left = schedule.sliced_by_update if self.profile.waits_whole else ()
         if left:
@@ -218,6 +217,16 @@ class StageWeights:
             costs = replace(costs, resting={**costs.resting, State.GRADIENTS: slices})
         held = waiting - costs.resting[State.GRADIENTS] if self.micro_steps != 1 else 0
         return Group(tuple(names), costs, counts, copied, waiting, held, largest)
+
+    def _copied(self, schedule: Schedule, sizes: Sizes) -> Number:
+        """Bytes of what is copied of gradients to be reduced: of each unit, its largest slice."""
+        if not has_copies(self.profile, self.policy):
+            return 0
+        reductions = (op for op in schedule.ops if op.kind in REDUCTIONS)
+        slices = {op.within for op in reductions if op.source in GRADIENT_BUFFERS}
+        every = tuple(unit for unit in sizes.units for _ in range(unit.times))
+        copied = max((sizes.slice(within, passing=every) for within in slices), default=0)
+        return self.policy.bytes_summed * copied
 
     def _beside(self, names: Iterable[str]) -> dict[State, Number]:
         """Elements of states of some weights that the device has beyond their padded slices."""

@@ -157,7 +157,8 @@ class Sizes:
         Of units of several sizes, of those that are `passing`.
         """
         if self.owners and self.owners.has_slices_along(axes):
-            return sum(map(_most_owned, passing)) if passing else self.owners.slice_elements(axes)
+            most = self._cells(axes)[0] * sum(map(_most_owned, passing))
+            return most if passing else self.owners.slice_elements(axes)
         if self.units:
             return self._slice_of_units(axes, passing if span is Span.UNIT else self.units)
         unit = self.psi if self.unit is None else self.unit

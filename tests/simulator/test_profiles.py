@@ -12,7 +12,7 @@ from psem_model.measure.simulated import measured
 from psem_model.predict.asked import Asked
 from psem_model.predict.read import read
 from spec.checking.steps import check_step
-from spec.models.profiles import TEXTBOOK, Profile
+from spec.models.profiles import TEXTBOOK, Profile, Units
 from tests.support.examples import examples
 from tests.support.profiled_plans import (
     OPAQUE_WITH_OWNERS,
@@ -20,6 +20,7 @@ from tests.support.profiled_plans import (
     gathered_ahead,
     opaque,
     profiled,
+    profiled_as,
 )
 from tests.support.profiles import profiles
 
@@ -57,6 +58,15 @@ def test_the_simulator_counts_the_bytes_that_are_predicted_of_any_profile_of_an_
 
 
 @examples(25)
+@given(profiled() | opaque() | WITH_OWNERS)
+def test_the_simulator_copies_gradients_into_buckets_and_counts_what_is_predicted(plan):
+    profile = replace(plan.profile, units=Units.BUCKET, copies=True)
+    found = measured(replace(plan, profile=profile, unit=None), Run())
+    assert found.divergence is None
+    assert not found.unequal
+
+
+@examples(25)
 @given(WITH_OWNERS | OPAQUE_WITH_OWNERS)
 def test_the_simulator_deals_whole_weights_to_owners_and_counts_what_is_predicted(plan):
     found = measured(plan, Run())
@@ -82,3 +92,10 @@ def test_random_profiles_have_every_field_otherwise_than_the_textbook():
 
     draw()
     assert otherwise | SAID == {field.name for field in fields(Profile)}
+
+
+@pytest.mark.parametrize("owners", ["", "\nowners = true"])
+def test_what_is_copied_into_buckets_is_the_slice_that_is_summed(owners, tmp_path):
+    text = f"buckets = [64, 64]\ncopies = true{owners}"
+    plan = profiled_as(text, tmp_path, "zero1(3) * tp(2) * zero1(tensor)")
+    assert not measured(plan, Run()).unequal
