@@ -191,8 +191,10 @@ def _in_words(error: click.ClickException) -> str:
         options_ = [p for p in parameters if isinstance(p, click.Option)]
         known = [name for p in options_ for name in (*p.opts, *p.secondary_opts)]
         names_of = {name.lstrip("-"): name for name in known}
-        near = nearest(error.option_name.lstrip("-"), names_of)
-        near = f"; nearest: {names_of[near]}" if near else ""
+        given = error.option_name.lstrip("-")
+        so_called = (p.opts[0] for p in options_ if (p.help or "").lower().startswith(f"{given} "))
+        near = next(so_called, names_of.get(nearest(given, names_of), ""))
+        near = f"; nearest: {near}" if near else ""
         listed = f"{context.command_path} --help" if context else "--help"
         return f"option: given {quoted(error.option_name)}; expected one that {listed} lists{near}"
     if isinstance(error, click.MissingParameter) and error.param is not None:

@@ -63,11 +63,15 @@ def check_parts(step: Step) -> None:
             raise LayoutError(f"{weight} is in {len(schedules)} groups of states; needs one", weight)
         said = () if step.is_opaque else schedules[0].samples_of_all
         over = tuple(axis for axis in schedules[0].axes if axis not in said)
+        unsaid = tuple(axis for axis in over if axis in whole)
         if {*over} != {*axes} or not {*said} <= {*whole}:
+            also = f", and has it whole along {in_words(said)}" if said else ""
+            also += (
+                f"; along {in_words(unsaid)} it is whole, which backward says by axes" if unsaid else ""
+            )
             raise LayoutError(
                 f"the gradient of {weight} is to be summed over {in_words(axes)}; its states' "
-                f"schedule is over {in_words(over)}"
-                + (f", and has it whole along {in_words(said)}" if said else ""),
+                f"schedule is over {in_words(over)}{also}",
                 weight,
             )
     _check_norms(step)

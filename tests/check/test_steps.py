@@ -121,7 +121,7 @@ OF_ALL = f'{BACKWARD}, axes = ["tensor"] }}'
         (
             OF_ALL,
             f"{BACKWARD} }}",
-            "to be summed over batch; its states' schedule is over batch x tensor",
+            "schedule is over batch x tensor; along tensor it is whole, which backward says by axes",
         ),
         (
             OF_ALL,

@@ -45,6 +45,7 @@ PLACED = "parameters={},optimizer=S,gradients=S,activations=S"
         (["predict", "zero3", *OK, "--hold"], "--hold", "fsdp-hold"),
         (["predict", "zero3", "--psi", "1e9"], "--devices", "missing"),
         (["predict", "zero3", *OK, "--jsn"], "--jsn", "nearest: --json"),
+        (["predict", "zero3", *OK, "--micro-steps"], "--micro-steps", "nearest: --accumulate"),
         (
             ["predict", "zero3", *OK, "--bogus"],
             "'--bogus'",
