@@ -12,7 +12,7 @@ from psem_model.predict.states import Prediction, predict_schedule
 from spec.costs.memory import MODEL_STATES, Sizes, Unit, Vector
 from spec.costs.owners import Owners
 from spec.devices.mesh import Device
-from spec.language.schedule import GRADIENT_BUFFERS, REDUCTIONS, Schedule
+from spec.language.schedule import GRADIENT_BUFFERS, REDUCTIONS, Schedule, Span
 from spec.models.opaque import PARAMETERS, Shapes
 from spec.models.profiles import COUNT_BYTES, Padding, Profile, Units
 from spec.models.states import BytePolicy, State
@@ -224,8 +224,12 @@ class StageWeights:
             return 0
         reductions = (op for op in schedule.ops if op.kind in REDUCTIONS)
         slices = {op.within for op in reductions if op.source in GRADIENT_BUFFERS}
-        every = tuple(unit for unit in sizes.units for _ in range(unit.times))
-        copied = max((sizes.slice(within, passing=every) for within in slices), default=0)
+        if not sizes.units:
+            return self.policy.bytes_summed * max(map(sizes.slice, slices), default=0)
+        copied = 0
+        for unit in sizes.units:
+            of_unit = (sizes.slice(within, Span.UNIT, (unit,)) for within in slices)
+            copied += unit.times * max(of_unit, default=0)
         return self.policy.bytes_summed * copied
 
     def _beside(self, names: Iterable[str]) -> dict[State, Number]:
