@@ -32,10 +32,11 @@ def premises(theorems: Sequence[Theorem], whole: bool = False) -> list[Bool]:
     """What must be able to hold together, lest a theorem is empty: all it is made from, `given`, and
     what its goal follows from.
 
-    Of a hypothesis for all values these are the instances in use. What rests on no hypothesis holds
-    whatever they say: it is left out, but of the `whole`.
+    Of a hypothesis for all values these are the instances in use. Left out is what is proved from
+    others alone, which holds where they do; and what rests on no hypothesis, but of the `whole`.
     """
-    parts = [part for part in made_from(theorems) if whole or part.hypotheses]
+    used = [part for part in made_from(theorems) if read(part).rule != "smt"]
+    parts = [part for part in used if whole or part.hypotheses]
     said = [read(part).statement for part in parts]
     return [*said, *(each for theorem in theorems for each in conditions(theorem))]
 
