@@ -46,7 +46,7 @@ from spec.models.transformer import (
     Latent,
     Transformer,
 )
-from spec.models.values import Builder, Does, Part, Role, Value, misfit
+from spec.models.values import Builder, Does, Operation, Part, Role, Value, misfit
 from spec.plans.model_strategies import MODEL_AXES, copies_within
 
 # one of each kind; sizes do not matter to what is derived
@@ -255,8 +255,12 @@ def _require_names(value: Value) -> None:
 
 
 def _require_fit(part: Part) -> None:
-    """Raise KernelError unless what each operation makes has its indices, and with others has not."""
-    for line in part.operations:
+    """Raise KernelError unless what each operation makes has its indices, and with others has not.
+
+    In forward and in backward.
+    """
+    (alone, *_) = derived(part, ())
+    for line in (line for line in alone.lines if isinstance(line, Operation)):
         unlike = () if line.does is Does.RENAME else (*line.makes.indices, "?")
         other = replace(line, makes=replace(line.makes, indices=unlike))
         if misfit(line) or not misfit(other):
