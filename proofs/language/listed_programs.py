@@ -28,7 +28,7 @@ from proofs.trusted.kernel import Bool, Kernel, KernelError, Theorem
 from proofs.trusted.parts import substitute
 from proofs.trusted.terms import And, Implies, IntVal, Not
 from spec.devices.layouts import PARTIAL, WHOLE, Lie
-from spec.language.moves import Move
+from spec.language.moves import Axis, Move
 from spec.language.programs import Program, of_cotangent
 from spec.meaning.terms import given_to
 from spec.models.values import Does, Operation, Value
@@ -49,12 +49,14 @@ class ListedLine:
 
 @dataclass
 class ProgramListing:
-    """The lines of a program on one axis; what comes in is a line that reads none.
+    """The lines of a program along one of its axes; what comes in is a line that reads none.
 
+    What moves along another axis is a linear map, of elements that have one owner along this one.
     Raises KernelError for a program with a ring: what is of one turn is merged as F2 says.
     """
 
     program: Program
+    axis: Axis
     lines: list[ListedLine] = field(default_factory=list)
     made: dict[Value, int] = field(default_factory=dict)
     numbers: list[int] = field(default_factory=list)  # of the program's lines
@@ -62,8 +64,6 @@ class ProgramListing:
     def __post_init__(self) -> None:
         if self.program.turns:
             raise KernelError(f"{self.program.part.name}: turns of a ring are not listed")
-        (axis,) = self.program.axes
-        self.axis = axis.name
         for line in self.program.lines:
             number = self._of_move(line) if isinstance(line, Move) else self._of(line)
             self.made[line.makes] = number
@@ -72,7 +72,7 @@ class ProgramListing:
             self._add(LEAVE, [self._read(value)], lie)
 
     def lie(self, value: Value) -> Lie:
-        return self.program.lies[value][self.axis]
+        return self.program.lies[value][self.axis.name]
 
     def _ends(self) -> Iterator[tuple[Value, Lie]]:
         """What is asked for at the end, and how it is to lie.
@@ -89,10 +89,10 @@ class ProgramListing:
             yield gradient, PARTIAL if in_terms else self.lie(weight)
 
     def home(self, value: Value) -> Lie:
-        return self.program.axes[0].home(value, self.program.part)
+        return self.axis.home(value, self.program.part)
 
     def cotangent(self, value: Value) -> Lie:
-        return of_cotangent({self.axis: self.home(value)})[self.axis]
+        return of_cotangent({self.axis.name: self.home(value)})[self.axis.name]
 
     def _start(self, value: Value) -> Lie:
         """How a value lies that comes in."""
@@ -100,7 +100,7 @@ class ProgramListing:
         if value == self.program.seed:
             return self.cotangent(part.gives)
         if value in given_to(part):
-            return self.program.axes[0].rest(value, part)
+            return self.axis.rest(value, part)
         return self.lie(value)
 
     def _read(self, value: Value) -> int:
@@ -116,7 +116,8 @@ class ProgramListing:
         return len(self.lines) - 1
 
     def _of_move(self, line: Move) -> int:
-        return self._add(line.collective, [self._read(line.value)], self.lie(line.makes))
+        kind = line.collective if line.axis == self.axis.name else RENAME
+        return self._add(kind, [self._read(line.value)], self.lie(line.makes))
 
     def _of(self, line: Operation) -> int:
         lie, reads = self.lie(line.makes), [self._read(value) for value in line.reads]
@@ -160,10 +161,10 @@ class ListedPrograms(ProgramRuns):
         self.number, self.length = k.fixed("program_number", INT), k.fixed("length", INT)
         self.instances: dict[tuple[str, int, int], Theorem] = {}  # that programs have in common
 
-    def of_listed(self, programs: Mapping[str, Program]) -> Theorem:
+    def of_listed(self, programs: Mapping[str, ProgramListing]) -> Theorem:
         """All that is made lies so, in each of the programs: all their lines are accepted."""
         t, length, is_listed = self.t, self.length, [self.number >= 0, self.number < len(programs)]
-        parts = [self._parts(n, ProgramListing(p).lines) for n, p in programs.items()]
+        parts = [self._parts(name, listing.lines) for name, listing in programs.items()]
         said = [Implies(self.number == q, self._is_so(of)) for q, of in enumerate(parts)]
         listed = self.k.suppose("programs_are_as_they_are_listed", [], And(*said))
         all_accepted = [self._all_accepted(q, of, listed) for q, of in enumerate(parts)]

@@ -1,8 +1,8 @@
 """E10: in a program whose lines the checker accepts all that is made lies as it is said to.
 
 For each kind of line, where what it reads lies so, so does what it makes; by induction over the lines
-of any program. Axes compose: with the coordinates on other axes fixed, what a device has is any value,
-so what holds along one axis holds of what the other axes leave.
+of any program. Axes compose: along one, elements are those of all devices along the others, and what
+moves along another is a linear map between elements of one owner.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """E10, F1: what `check` accepts does on devices what one device does, and so does recomputation.
 
 Each line does one of a few things along each axis, whatever the names of its indices: its rules,
-each of them a theorem. Axes compose: with the coordinates on other axes fixed, what a device has is
-any value, so what holds along one axis holds of what the other axes leave.
+each of them a theorem. Axes compose: along one, elements are those of all devices along the others,
+and what moves along another is a linear map between elements of one owner.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from proofs.language.damaged_programs import (
     with_other_gradients,
 )
 from proofs.language.line_by_line import read_earlier, so_of_every_line
-from proofs.language.listed_programs import ListedPrograms
+from proofs.language.listed_programs import ListedPrograms, ProgramListing
 from proofs.language.program_rules import MERGED, Rule, accepted_rules, rule_is_accepted, rules_in
 from proofs.language.transposes import contractions_have_transposes
 from proofs.models.context import shares_merge_turn_by_turn
@@ -86,11 +86,12 @@ AXES = (*MODEL_AXES.values(), *(replace(MODEL_AXES[name], held=True) for name in
 AGAIN = NOTHING, PAIRS, EVERYTHING, FROM_SLICES
 TENSOR, RING = MODEL_AXES["tp+sp"], MODEL_AXES["cp"]
 OTHER_RING, OTHER_TENSOR = (replace(axis, name=f"other {axis.name}") for axis in (RING, TENSOR))
+THREE = MODEL_AXES["dp"], replace(TENSOR, held=True), MODEL_AXES["cp-all-gather"]
 SEVERAL = (  # axes at once
     (RING, OTHER_RING),
     (RING, TENSOR, copies_within(TENSOR)),
     (TENSOR, OTHER_TENSOR, MODEL_AXES["cp-all-gather"]),
-    (MODEL_AXES["dp"], replace(TENSOR, held=True), MODEL_AXES["cp-all-gather"]),
+    THREE,
     (replace(RING, at_once=True), MODEL_AXES["tp"]),
 )
 
@@ -142,15 +143,16 @@ def checked_on(part: Part, axes: Sequence[tuple[Axis, ...]]) -> dict[tuple[Axis,
 
 
 def rules_of_parts(programs: Iterable[Program]) -> set[Rule]:
-    """Those of all derived programs on one axis, and on none.
+    """Those of all derived programs on one axis, and on none; of Llama's layer on several, too.
 
-    Raises KernelError for a line on another axis than a ring that is as no line of `programs`.
+    Raises KernelError for a line on other axes than a ring that is as no line of `programs`.
     """
     listed = set[Rule]().union(*map(rules_in, programs))
-    found = {*listed}
+    found, on_one = {*listed}, [(), *((axis,) for axis in AXES)]
     for part in PARTS:
         _require_fit(part)
-        for mesh, rules in checked_on(part, [(), *((axis,) for axis in AXES)]).items():
+        several = SEVERAL if part == layer(LLAMA) else ()
+        for mesh, rules in checked_on(part, [*on_one, *several]).items():
             if not any(axis.ring for axis in mesh) and not rules <= listed:
                 raise KernelError(f"{part.name} on {mesh}: no listed line is as {rules - listed}")
             found |= rules
@@ -209,8 +211,7 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     (Claim E10; Megatron-LM 1909.08053 section 3; claims R1-R3)
     """
     programs = listed()
-    needed = accepted_rules() | rules_of_parts(programs.values())
-    needed |= checked(layer(LLAMA), SEVERAL)
+    needed = accepted_rules() | rules_of_parts(listing.program for listing in programs.values())
     needed |= checked(realised(layer(GPT), IN_A_KERNEL, WIDTH), [(TENSOR,), (RING,), SEVERAL[1]])
     for several in SEVERAL:
         program = program_of(layer(LLAMA), several)
@@ -267,11 +268,11 @@ def _require_fit(part: Part) -> None:
             raise KernelError(f"{line}: it fits other indices, or does not fit its own")
 
 
-def listed() -> dict[str, Program]:
+def listed() -> dict[str, ProgramListing]:
     """Programs that are proved line by line, on each model axis but a ring.
 
     Of GPT's parts; on some of Llama's layer, too, and on one of GPT's layer that makes all again, and
-    of its head that makes all again of slices.
+    of its head that makes all again of slices. Of Llama's layer on three axes, along each.
     """
     found = {}
     for name, axis in MODEL_AXES.items():
@@ -287,7 +288,9 @@ def listed() -> dict[str, Program]:
             found[f"layer_made_again_on_{where}"] = program_of(layer(gpt), (axis,), EVERYTHING)
         if name == FROM_SLICES_ON:
             found[f"head_made_again_on_{where}"] = program_of(parts(gpt)[-1], (axis,), FROM_SLICES)
-    return found
+    along = {name: ProgramListing(program, program.axes[0]) for name, program in found.items()}
+    on_three = program_of(layer(LLAMA), THREE)
+    return along | {f"layer_on_three_along_{a.name}": ProgramListing(on_three, a) for a in THREE}
 
 
 def _without(program: Program, move: Move) -> Program:

@@ -8,7 +8,16 @@ from proofs.language.listed_programs import ListedPrograms, ProgramListing
 from proofs.language.program_lines import CONTRACT, CUT, MOVES, PARTIAL, ProgramLines
 from proofs.language.program_rules import BOTH, SUMMED, P, R, Rule, S, rule_is_accepted, rules_in
 from proofs.language.program_runs import ProgramRuns
-from proofs.language.programs import AGAIN, AXES, PARTS, derived, listed, projection, rules_of_parts
+from proofs.language.programs import (
+    AGAIN,
+    AXES,
+    PARTS,
+    THREE,
+    derived,
+    listed,
+    projection,
+    rules_of_parts,
+)
 from proofs.trusted.kernel import Kernel, KernelError
 from proofs.trusted.terms import And, Or
 from spec.derivation.programs import program_of
@@ -96,11 +105,27 @@ def test_a_collective_that_means_something_else_has_no_theorem(move):
 
 
 # ----------------------------------------------------------------------- programs as lists
+def _of_listed(program):
+    (axis,) = program.axes
+    ListedPrograms(Kernel("twin")).of_listed({"damaged": ProgramListing(program, axis)})
+
+
+@pytest.mark.parametrize("axis", THREE, ids=lambda axis: axis.name)
+def test_on_several_axes_a_listed_program_that_forgets_a_move_along_one_has_no_theorem(axis):
+    program = program_of(projection(), THREE)
+    ListedPrograms(Kernel("twin")).of_listed({"whole": ProgramListing(program, axis)})
+    for move in program.moves:
+        if move.axis == axis.name:
+            listing = ProgramListing(program.without(move), axis)
+            with pytest.raises(KernelError):
+                ListedPrograms(Kernel("twin")).of_listed({"damaged": listing})
+
+
 def test_a_listed_program_that_forgets_a_move_has_no_theorem():
     program = program_of(projection(), (MODEL_AXES["tp"],))
     for move in program.moves:
         with pytest.raises(KernelError):
-            ListedPrograms(Kernel("twin")).of_listed({"damaged": program.without(move)})
+            _of_listed(program.without(move))
 
 
 def test_a_listed_program_whose_values_are_said_to_lie_otherwise_has_no_theorem():
@@ -112,11 +137,11 @@ def test_a_listed_program_whose_values_are_said_to_lie_otherwise_has_no_theorem(
     for lie in otherwise:
         damaged = replace(program, lies={**program.lies, made: {"tensor": lie}})
         with pytest.raises(KernelError):
-            ListedPrograms(Kernel("twin")).of_listed({"damaged": damaged})
+            _of_listed(damaged)
 
 
 def test_a_line_on_one_axis_that_is_as_no_listed_line_is_refused():
-    programs = listed()
+    programs = {name: listing.program for name, listing in listed().items()}
     assert rules_of_parts(programs.values()) > set().union(*map(rules_in, programs.values()))
     del programs["head_made_again_on_tp"]
     with pytest.raises(KernelError, match=r"no listed line is as .*slice"):
@@ -125,13 +150,13 @@ def test_a_line_on_one_axis_that_is_as_no_listed_line_is_refused():
 
 def test_a_ring_is_not_listed():
     with pytest.raises(KernelError, match="turns of a ring are not listed"):
-        ProgramListing(program_of(projection(), (MODEL_AXES["cp"],)))
+        ProgramListing(program_of(projection(), (MODEL_AXES["cp"],)), MODEL_AXES["cp"])
 
 
 @pytest.mark.parametrize("name", listed())
 def test_a_listing_has_every_line_of_its_program_and_reads_what_it_reads(name):
-    program = listed()[name]
-    listing = ProgramListing(program)
+    listing = listed()[name]
+    program = listing.program
     assert [line for line in program.lines if line.makes not in listing.made] == []
     made = {}
     for line, number in zip(program.lines, listing.numbers, strict=True):
@@ -146,7 +171,7 @@ def test_a_listing_has_every_line_of_its_program_and_reads_what_it_reads(name):
                 again = [each.makes for each in program.lines].count(value)
                 made[value] = came[0] if again else listing.made[value]
             assert made[value] in reads, line
-        assert listing.lines[number].lie == program.lies[line.makes][listing.axis]
+        assert listing.lines[number].lie == program.lies[line.makes][listing.axis.name]
         made[line.makes] = number
 
 
