@@ -96,7 +96,6 @@ SEVERAL = (  # axes at once
 )
 
 ATTENTION = frozenset({"scores", "seen", "shares", "shares_mask", "shares_dropped"})
-LLAMA_ON = ("tp+sp",)  # axes on which its layer's lines are listed
 FROM_SLICES_ON = "tp"  # where what comes in is whole, and sliced
 IN_A_KERNEL, WIDTH = replace(TEXTBOOK, inside=ATTENTION), 2  # bytes of a weight
 
@@ -271,19 +270,17 @@ def _require_fit(part: Part) -> None:
 def listed() -> dict[str, ProgramListing]:
     """Programs that are proved line by line, on each model axis but a ring.
 
-    Of GPT's parts; on some of Llama's layer, too, and on one of GPT's layer that makes all again, and
-    of its head that makes all again of slices. Of Llama's layer on three axes, along each.
+    Of GPT's parts; on one of its layer that makes all again, too, and of its head that makes all again
+    of slices. Of Llama's layer on three axes, along each.
     """
     found = {}
     for name, axis in MODEL_AXES.items():
         if axis.ring:
             continue
         where = name.replace("+", "_").replace("-", "_")
-        gpt, llama = WITH_EXPERTS if name == "ep" else (GPT, LLAMA)
+        gpt = WITH_EXPERTS[0] if name == "ep" else GPT
         for part in parts(gpt):
             found[f"{part.name}_on_{where}"] = program_of(part, (axis,))
-        if name in LLAMA_ON:
-            found[f"llama_layer_on_{where}"] = program_of(layer(llama), (axis,))
         if axis == TENSOR:
             found[f"layer_made_again_on_{where}"] = program_of(layer(gpt), (axis,), EVERYTHING)
         if name == FROM_SLICES_ON:

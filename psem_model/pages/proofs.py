@@ -166,9 +166,10 @@ class Texts:
         return self.numbers.setdefault(str(text), len(self.numbers))
 
     def steps(self, text: str) -> list[int]:
-        """From number to number of its lines."""
+        """Its lines: so many further on, or less a number."""
         numbers = map(self.number, text.split("\n"))
-        return [number - before for before, number in pairwise((0, *numbers))]
+        pairs = pairwise((0, *numbers))
+        return [number - before if number > before else -number for before, number in pairs]
 
     def packed(self) -> str:
         """All of them, by number."""

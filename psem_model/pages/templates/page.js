@@ -12,10 +12,10 @@
   };
   let texts = null;
   const known = () => texts ??= unpacked();
-  const read = async (steps) => {  // from number to number of an obligation's lines
+  const read = async (steps) => {  // an obligation's lines: so many further on, or less a number
     const lines = await known();
     let at = 0;
-    return steps.map((step) => lines[at += step]).join("\n");
+    return steps.map((step) => lines[at = step > 0 ? at + step : -step]).join("\n");
   };
   const take = async (list, name) => {  // a text, once
     const number = list.dataset[name];
