@@ -13,7 +13,7 @@ from psem_model.predict.fits import rows as fitting
 from psem_model.predict.plan import Plan
 from psem_model.predict.realised import otherwise, realises, without_effect
 from psem_model.predict.refusals import refused_plan
-from psem_model.predict.said import PASSING, made_again, shape_said
+from psem_model.predict.said import PASSING, PEAK, made_again, shape_said
 from psem_model.text.figures import counted
 from psem_model.text.report import BYTES, Cell, Column, Quantity, Report, Row, Section
 from spec.costs.memory import MODEL_STATES
@@ -209,7 +209,7 @@ def _notes(plans: Sequence[Compared]) -> Iterator[str]:
         yield "(!) activations are of unequal profiles: --profile textbook is for files of steps, too"
     yield f"memory per device{fullest}; sent per device and step{busiest}"
     if any("activations" in plan.bytes for plan in plans):
-        yield "peak is an upper bound: each value freed after its last use; without what kernels need"
+        yield f"peak is {PEAK}"
     if any(plan.idle for plan in plans):
         yield "idle time is as if all stages of a pipeline took equally long"
     joint = next((axes for plan in plans for axes in plan.sent if JOINT in axes), None)

@@ -14,7 +14,7 @@ from psem_model.predict.realised import without_effect
 from psem_model.predict.refusals import refused_plan
 from psem_model.predict.rounding import data as rounded
 from psem_model.predict.rounding import in_words
-from psem_model.predict.said import PASSING, SAYS, Said, one
+from psem_model.predict.said import PASSING, PEAK, SAYS, Said, one
 from psem_model.reading.products import meant_by
 from psem_model.reading.words import count
 from psem_model.text.errors import BadInput
@@ -36,7 +36,6 @@ from spec.models.profiles import TEXTBOOK, Difference, Units
 from spec.models.states import BytePolicy, State
 from spec.numbers.arithmetic import Number
 
-PEAK = "an upper bound: each value freed after its last use; without what kernels need for themselves"
 OF_OWNERS = "owners send unlike amounts: each row is of the device that sends most in it"
 OF_WHOLE = (
     "buckets are copies of whole gradients, though slices of them rest: the profile is of gradients "

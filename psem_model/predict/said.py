@@ -16,6 +16,7 @@ from spec.models.custom import Custom
 from spec.models.opaque import MODEL
 from spec.models.transformer import EMBEDDING, HEAD, LAYER, is_layer
 
+PEAK = "an upper bound, but for what kernels and collectives need: each value freed after its last use"
 SAYS = {FORWARD: "sent forward", BACKWARD: "sent backward", AGAIN: "sent forward again"}
 PASSING = {  # by what it is
     "states": "gathered or fresh",
