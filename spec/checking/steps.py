@@ -57,6 +57,13 @@ def check_parts(step: Step) -> None:
                     "samples are as the programs say",
                     group.weights[0] if group.weights else None,
                 )
+            of_all = group.schedule.samples_of_all
+            if op.kind is Kind.BACKWARD and {*op.axes} != {*of_all}:
+                raise LayoutError(
+                    f"one backward has all samples along {in_words(of_all)}, and one along "
+                    f"{in_words(op.axes)}; needs the same of each: a gradient lies in one way",
+                    group.weights[0] if group.weights else None,
+                )
     for weight, (axes, whole) in step.gradients_over().items():
         schedules = [group.schedule for group in step.groups if weight in group.weights]
         if len(schedules) != 1:

@@ -139,6 +139,17 @@ def test_whose_gradients_each_device_has_is_as_the_program_says(old, new, words,
     assert words in found.wrong
 
 
+def test_backward_that_has_all_samples_once_and_its_own_another_time_is_rejected(checked):
+    """The first is not used: what is summed over both axes is the second, whole along one."""
+    forward = '{ op = "forward", source = "parameters", into = "activations" },'
+    backward = '{ op = "backward", source = "parameters", into = "fresh gradients"'
+    wrong = WHOLE.replace(OF_ALL, f"{OF_ALL},\n  {forward}\n  {backward} }}")
+    assert wrong != WHOLE
+    found = checked(wrong)
+    assert not found.accepted
+    assert "one backward has all samples along tensor, and one along no axis" in found.wrong
+
+
 def test_a_gradient_of_slices_that_backward_leaves_whole_is_rejected(checked):
     """That of queries, which tensor cuts, beside those of norms."""
     wrong = WHOLE.replace('"query_weight", ', "", 1)
