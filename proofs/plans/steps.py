@@ -55,6 +55,31 @@ def require_accepted(names: tuple[str, ...], parts: Sequence[Part]) -> None:
     _require_lines_are_told(plan, step)
 
 
+def require_told_as_found(placed: Product, parts: Sequence[Part]) -> None:
+    """Raise KernelError unless a step is rejected in which backward tells otherwise than the programs
+    along which axes gradients are whole. `placed` along such an axis.
+    """
+    step = check_step(derive(placed, parts))
+    cut, whole = sorted(step.groups, key=lambda group: group.schedule.samples_of_all)
+    backward = next(op for op in whole.schedule.micro_step if op.kind is Kind.BACKWARD)
+    less, more = (replace(backward, axes=axes) for axes in ((), whole.schedule.axes))
+    told = ((less,), (more,), (backward, less), (less, backward))
+    others = [(_with_backward(whole, some), cut) for some in told]
+    moved = replace(whole, weights=(*whole.weights, cut.weights[0]))
+    others.append((moved, replace(cut, weights=cut.weights[1:])))
+    for groups in others:
+        if _wrong(replace(step, groups=groups)) is None:
+            raise KernelError(f"accepted: {[group.schedule.micro_step for group in groups]}")
+
+
+def _with_backward(group: Group, backward: Sequence[Op]) -> Group:
+    """The group, with other lines in place of backward's."""
+    lines: list[Op] = []
+    for op in group.schedule.micro_step:
+        lines += backward if op.kind is Kind.BACKWARD else [op]
+    return replace(group, schedule=replace(group.schedule, micro_step=tuple(lines)))
+
+
 def _require_layers_made_again(plan: str, plain: Programs, again: Programs) -> None:
     """Raise KernelError unless of what is made again layers alone keep what they take, and no more."""
     for program, recomputed in zip(plain, again, strict=True):
