@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from itertools import count as count_from
+from string import digits
 
 from psem_model.reading.fully_sharded import FULLY_SHARDED, factor
 from psem_model.reading.words import LARGEST, count, is_axis
-from psem_model.text.errors import BadInput, or_nearest, quoted, shortened
+from psem_model.text.errors import BadInput, nearest, or_nearest, quoted, shortened
 from spec.plans.compose import (
     OVER_ALL,
     PIPELINE,
@@ -151,6 +152,7 @@ class _Reader:
                 raise self.wrong(f"the end: at most {MOST_FACTORS} strategies")
             if self.take() != "*":
                 raise self.wrong("* and another strategy", back=1)
+        self.require_spelled(read)
         sized = [(axis, axis.size) for f in read for axis in f.axes if axis.size is not None]
         sizes: dict[str, int] = {}
         for axis, size in sized:
@@ -164,6 +166,17 @@ class _Reader:
             tuple(f.place for f in read),
             {axis.name: axis.place_of_size for axis, _ in sized},
         )
+
+    def require_spelled(self, read: Sequence[_Factor]) -> None:
+        """Raise BadInput for an axis without a size whose name is nearly that of another factor's."""
+        for factor_ in read:
+            others = {axis.name for f in read if f is not factor_ for axis in f.axes}
+            for axis in factor_.axes:
+                near = "" if axis.name in others else nearest(axis.name, others)
+                named = axis.place != factor_.place and axis.size is None
+                if named and near and axis.name.rstrip(digits) != near.rstrip(digits):
+                    words = f"an axis of the plan, or a name unlike those; nearest: {near}"
+                    raise self.wrong_from(axis.place, words)
 
     def product(self, read: Sequence[_Factor]) -> Product:
         """What is read so far."""

@@ -340,3 +340,13 @@ def test_a_file_is_taken_in_place_of_a_strategy(command, psem, written):
     assert psem(command, path, *sizes) == psem(command, "--schedule", path, *sizes)
     code, _, err = psem(command, path, "--schedule", path, *sizes)
     assert (code, "one of the three" in err) == (2, True)
+
+
+def test_where_each_device_has_all_samples_there_is_nothing_to_sum(psem, tmp_path):
+    placement = "parameters=R, optimizer=S, gradients=R, activations=R"
+    _, out, _ = psem("derive", "--placement", placement)
+    path = tmp_path / "all.toml"
+    summed = '{ op = "reduce_scatter", source = "gradients", axes = ["batch"] },'
+    for text, code in ((out, 1), (out.replace(summed, ""), 0)):
+        path.write_text(text)
+        assert psem("check", path)[0] == code

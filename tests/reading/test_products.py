@@ -120,9 +120,9 @@ def test_an_axis_that_is_taken_is_pointed_at(text, words):
         (["check", "tp(2)*pp", *SPARSE], "character 7: given 'pp' without a size for pipe"),
         (
             ["predict", "zero1(2) * tp(2) * zero1(tensr)", *DENSE],
-            "'zero1' without a size for tensr; expected one for each axis, such as tp(8), or none and "
-            "--devices; nearest: tensor",
+            "'tensr'; expected an axis of the plan, or a name unlike those; nearest: tensor",
         ),
+        (["derive", "zero1 * tp * zero1(tensr)"], "character 20: given 'tensr'"),
         (["derive", "cp * ep"], "character 6: given 'ep'; expected it with --experts"),
         (
             ["compare", "dp(2)", "pp(3)", *DENSE, "--accumulate", 4, "--chunks", 2],
