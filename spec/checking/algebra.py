@@ -23,7 +23,6 @@ from spec.checking.symbols import (
     SquareNorm,
     Symbol,
     frozen,
-    of_other_parts,
 )
 from spec.devices.mesh import Axes
 from spec.devices.operators import (
@@ -328,26 +327,45 @@ class Algebra:
         return form
 
 
-def _places_of_parts(symbol: Symbol, axis: int) -> set[Any]:
+def _places_of_parts(symbol: Symbol, axis: int) -> set[int | None]:
     """The places of the norms' parts by which a value differs between devices; None for all else."""
-    if symbol.kind == "norm":
-        return {symbol.made_of.places[axis]}
-    if symbol.kind != "scaled" or symbol.made_of.word[axis].to != ALL:
+    if symbol.kind != "scaled":
+        return {_place_of_part(symbol, axis)}
+    if symbol.made_of.word[axis].to != ALL:
         return {None}
     numbers = [factor.number for factor in (symbol.made_of.multiplier, *symbol.multipliers)]
-    varying = [s for number in numbers for (s, word), _ in number if word[axis] == IDENTITY]
-    return {s.made_of.places[axis] if s.kind == "norm" else None for s in varying}
+    return {_place_of_part(s, axis) for form in numbers for (s, word), _ in form if _varies(word, axis)}
 
 
-def _at_the_owner(part: Any, axis: int) -> Any:
-    """The same with all parts of norms of the owner's own slices along an axis."""
-    if isinstance(part, Symbol) and part.kind == "norm":
-        places = part.made_of.places
-        own = (*places[:axis], 0, *places[axis + 1 :])
-        return part._replace(made_of=part.made_of._replace(places=own))
-    if not isinstance(part, tuple) or isinstance(part, Operator):
-        return part
-    return of_other_parts(part, (_at_the_owner(p, axis) for p in part))
+def _place_of_part(symbol: Symbol, axis: int) -> int | None:
+    """Whose slice a part of a norm is of; None for all else, and for one that is scaled."""
+    return symbol.made_of.places[axis] if symbol.kind == "norm" and not symbol.multipliers else None
+
+
+def _varies(word: Word, axis: int) -> bool:
+    return word[axis] == IDENTITY
+
+
+def _at_the_owner(symbol: Symbol, axis: int) -> Symbol:
+    """The same with those parts of norms of the owner's own slices: what was scaled by others stays."""
+    if symbol.kind == "norm":
+        return _of_owners_slice(symbol, axis)
+
+    def moved(factor: Multiplier) -> Multiplier:
+        form = {
+            (_of_owners_slice(s, axis) if _varies(word, axis) else s, word): c
+            for (s, word), c in factor.number
+        }
+        return factor._replace(number=frozen(form))
+
+    made_of = symbol.made_of._replace(multiplier=moved(symbol.made_of.multiplier))
+    multipliers = tuple(sorted(map(moved, symbol.multipliers), key=repr))
+    return symbol._replace(made_of=made_of, multipliers=multipliers)
+
+
+def _of_owners_slice(norm: Symbol, axis: int) -> Symbol:
+    own = _with(norm.made_of.places, axis, 0)
+    return norm._replace(made_of=norm.made_of._replace(places=own))
 
 
 def split(form: NormalForm) -> tuple[dict[Any, Number], dict[Any, Number]]:
@@ -379,5 +397,5 @@ def _normalised(form: NormalForm) -> tuple[Number, dict[Any, Number]]:
     return first, scale(form, power(first, -1))
 
 
-def _with(word: Word, axis: int, op: Operator) -> Word:
-    return (*word[:axis], op, *word[axis + 1 :])
+def _with(each: tuple[Any, ...], axis: int, value: Any) -> tuple[Any, ...]:
+    return (*each[:axis], value, *each[axis + 1 :])
