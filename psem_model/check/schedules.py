@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from math import prod
+from math import inf, prod
 from typing import Any
 
 from psem_model.check import optimizers, sizes
@@ -174,7 +174,7 @@ class CheckedGroup:
         """The sizes it is accepted for, or what is wrong, and a run that shows it."""
         if self.verdict.accepted:
             return (Section(title, notes=self.scope),) if title else ()
-        no_run = SHAPES if self.verdict.rule == "room" else "no small run was found that diverges"
+        no_run = SHAPES if self.verdict.rule == "room" else NO_RUN
         run = self.run.lines() if self.run else [no_run]
         columns = (Column("part"), Column("words", 1))
         return (Section(title, columns, rows(self.reasons()), tuple(run)),)
@@ -221,6 +221,7 @@ OF_STATISTICS = {  # whose samples move them, and whose copy counts
         (Statistics.COPY, "other devices' statistics may be old"),
     )
 }
+NO_RUN = "no small run was found that diverges: not all that is rejected does (claim T4)"
 SHAPES = "no run: whole values do not fit into the room for a slice"
 RULES = {
     "fresh": "forward and backward read the current parameters, all of them, on every device",
@@ -245,7 +246,7 @@ def check_schedule(schedule: Schedule, given: Given, policy: BytePolicy | None) 
         return CheckedGroup(schedule, given, found, verdict, kinds)
     verdict = _in_general(schedule, case, verdict, policy)
     unmet = _unmet(schedule, verdict, case.micro_steps)
-    run = None if verdict.rule == "room" else small_run(schedule, case, policy)
+    run = None if verdict.rule == "room" else small_run(schedule, case, policy, given)
     why = wants_a_copy(schedule, case.mesh, case.micro_steps, policy)
     said = _declaration(schedule, given, policy) if verdict.rule == "agreed" else ""
     return CheckedGroup(schedule, given, found, verdict, kinds, case, unmet, run, why, said)
@@ -345,13 +346,21 @@ def line_in(schedule: Schedule, part: str, index: int) -> Line:
     return Line(ops[index], part, index, None)
 
 
-def small_run(schedule: Schedule, failed: Case, policy: BytePolicy) -> Run | None:
-    """The smallest run that diverges: at the case that fails if that is small, else a smaller one."""
+def small_run(schedule: Schedule, failed: Case, policy: BytePolicy, given: Given) -> Run | None:
+    """The smallest run that diverges: at the case that fails if that is small, else a smaller one.
+
+    Few devices or micro-steps that are given are those of the run.
+    """
+
+    def few(name: str, choices: Sequence[int]) -> Sequence[int]:
+        return (given[name],) if given.get(name, inf) <= choices[-1] else choices
+
     meshes: list[Mesh] = [{}]
     for axis in failed.mesh:
-        more = (m | {axis: n} for m in meshes for n in range(1, FEW_ALONG_AN_AXIS + 1))
-        meshes = [m for m in more if prod(m.values()) <= FEW_DEVICES]
-    smaller = _smallest_first(Case(mesh, count) for mesh in meshes for count in LOOKED_AT)
+        along = few(axis, range(1, FEW_ALONG_AN_AXIS + 1))
+        meshes = [m | {axis: n} for m in meshes for n in along if prod(m.values()) * n <= FEW_DEVICES]
+    counts = few(MICRO_STEPS, LOOKED_AT)
+    smaller = _smallest_first(Case(mesh, count) for mesh in meshes for count in counts)
     small = max(failed.devices, failed.micro_steps) <= FEW_DEVICES
     for case in [failed] * small + smaller:
         divergence = first_divergence(

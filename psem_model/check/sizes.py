@@ -47,20 +47,20 @@ def _looked_at(found: Everywhere) -> Iterator[str]:
 
 
 def exceptions(found: Everywhere, given: Given) -> str:
-    """For which sizes a rejected schedule is right; if it is right in general, for which it is not."""
+    """For which sizes a rejected schedule is accepted; if it is in general, for which it is not."""
     if found.found[0].accepted:
-        return _only("wrong", found.wrong_for, found, given)
+        return _only("rejected", found.wrong_for, found, given)
     if found.found[0].verdict is None:
         along = [n if n == MICRO_STEPS else f"devices along {n}" for n in found.undecided]
         few = f"looked at: {listed(LOOKED_AT)} {listed(along).replace('_', '-')}"
-        return f"{_only('right', found.right_for, found, given)}; {few}"
+        return f"{_only('accepted', found.right_for, found, given)}; {few}"
     zero, unseen = _conditions(found)
     right = [one for one in found.right_for if not any(_is_zero(c, one) for c in zero)]
-    words = [_only("right", right, found, given)] if right or not zero else []
+    words = [_only("accepted", right, found, given)] if right or not zero else []
     for condition in zero:
         exact = complete(condition) or condition in found.found[0].equal
         near = "" if exact else f" (not decided; looked at: sizes up to {NEAR})"
-        words.append(f"right where {_equation(condition)}{near}")
+        words.append(f"accepted where {_equation(condition)}{near}")
     words += [f"not looked at where {_equation(c)}" for c in unseen if not complete(c)][:MOST]
     return "; ".join(words)
 
@@ -70,7 +70,7 @@ def _only(verdict: str, those: Sequence[Found], found: Everywhere, given: Given)
     if not those:
         along = [name for name in free if name != MICRO_STEPS]
         every = ["devices"] * bool(along) + ["micro-steps"] * (MICRO_STEPS in free)
-        other = {"right": "wrong", "wrong": "right"}[verdict]
+        other = {"accepted": "rejected", "rejected": "accepted"}[verdict]
         return f"{other} for every number of {' and of '.join(every)}" if every else ""
     groups: dict[tuple[str, ...], list[Found]] = {}
     for one in those:

@@ -167,16 +167,16 @@ def test_a_shift_by_a_multiple_of_every_usual_size_is_rejected(psem, tmp_path):
     code, out, _ = psem("check", path)
     assert code == 1
     assert "batch 4, 1 micro-step" in out
-    assert "right for 1, 2, 3, 6, 1,000,003, 2,000,006, 3,000,009 and 6,000,018 devices only" in out
+    assert "accepted for 1, 2, 3, 6, 1,000,003, 2,000,006, 3,000,009 and 6,000,018 devices only" in out
 
 
 @pytest.mark.parametrize(
     ("name", "roots", "words"),
     [
-        ("batch", [4], "right for 4 devices only"),
-        ("batch", [1, 2, 3, 1_000_003], "right for 1, 2, 3 and 1,000,003 devices only"),
-        ("micro_steps", [1, 2, 3], "right for 1, 2 and 3 micro-steps only"),
-        ("micro_steps", [], "wrong for every number of devices and of micro-steps"),
+        ("batch", [4], "accepted for 4 devices only"),
+        ("batch", [1, 2, 3, 1_000_003], "accepted for 1, 2, 3 and 1,000,003 devices only"),
+        ("micro_steps", [1, 2, 3], "accepted for 1, 2 and 3 micro-steps only"),
+        ("micro_steps", [], "rejected for every number of devices and of micro-steps"),
     ],
 )
 def test_the_sizes_for_which_a_rejected_schedule_is_right_are_said(name, roots, words, psem, tmp_path):
@@ -194,12 +194,12 @@ def test_the_sizes_for_which_a_rejected_schedule_is_right_are_said(name, roots, 
 @pytest.mark.parametrize(
     ("by", "devices", "micro_steps", "words"),
     [
-        ("micro_steps/batch", 20, 20, "right where micro_steps = batch"),
-        ("30/batch/micro_steps", 5, 6, "right where batch*micro_steps = 30"),
+        ("micro_steps/batch", 20, 20, "accepted where micro_steps = batch"),
+        ("30/batch/micro_steps", 5, 6, "accepted where batch*micro_steps = 30"),
         (
             "500/batch/micro_steps",
             *(20, 25),
-            "right where batch*micro_steps = 500 (not decided; looked at: sizes up to 6)",
+            "accepted where batch*micro_steps = 500 (not decided; looked at: sizes up to 6)",
         ),
     ],
 )
@@ -215,7 +215,7 @@ def test_where_a_condition_on_several_sizes_makes_it_right_it_is_said_and_how_fa
 def test_many_sizes_that_follow_each_other_are_the_first_and_the_last(psem, tmp_path):
     path = tmp_path / "my.toml"
     path.write_text(dumps(with_roots(schedule_of(STRATEGIES["dp"]), "batch", [*range(2, 9), 64]), "my"))
-    assert " right for 2 to 8 and 64 devices only\n" in psem("check", path)[1]
+    assert " accepted for 2 to 8 and 64 devices only\n" in psem("check", path)[1]
 
 
 def test_what_is_not_decided_for_every_number_of_micro_steps_is_said_to_be_looked_at(psem, written):
@@ -223,7 +223,7 @@ def test_what_is_not_decided_for_every_number_of_micro_steps_is_said_to_be_looke
     path = written("dp", lambda text: text.replace('{ op = "forward"', scaled))
     code, out, _ = psem("check", path)
     assert code == 1
-    assert "right for 1 micro-step only; looked at: 1, 2 and 3 micro-steps\n" in out
+    assert "accepted for 1 micro-step only; looked at: 1, 2 and 3 micro-steps\n" in out
 
 
 def test_a_rejection_is_of_numbers_of_devices(psem, written):
