@@ -117,8 +117,8 @@ def part_of(graph: Graph, given: Mapping[str, Any], claim: str) -> Part:
     if any(graph.terms.symbols[v].arguments for v in variables) or not variables <= symbols:
         raise Rejected(f"{claim}: a variable with arguments, or of another part")
     names = [graph.terms.symbols[s].name for s in symbols]
-    if len(set(names)) != len(names):
-        raise Rejected(f"{claim}: two symbols have the same name")
+    if len(set(names)) != len(names) or not graph.values.isdisjoint(names):
+        raise Rejected(f"{claim}: two symbols have the same name, or one that of a value")
     part = Part(graph.terms, variables, symbols)
     for number, step in enumerate(given["steps"]):
         try:

@@ -16,12 +16,12 @@ from typing import Any, TypeVar
 from psem_check.terms import BOOL, FLOAT, INT, REAL, Rejected, Sort, Symbol, Term, Terms
 
 Kind = TypeVar("Kind")
-DEEPEST = 20  # sorts within sorts
+LARGEST = 100  # sorts in a sort
 PLAIN = (BOOL, INT, REAL, FLOAT)
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
 RESERVED_WORDS = """
     and or not xor distinct ite if then else true false div mod abs neg to_real to_int is_int select
-    store div_total mod_total given where for by
+    store div_total mod_total given where for by nan inf
 """
 RESERVED = frozenset(RESERVED_WORDS.split())
 
@@ -33,8 +33,9 @@ class Graph:
     terms: Terms = field(default_factory=Terms)
     sorts: list[Sort] = field(default_factory=list)
     numbers: list[Term] = field(default_factory=list)
-    _depths: list[int] = field(default_factory=list)
-    _named: dict[str, Sort] = field(default_factory=dict)
+    values: set[str] = field(default_factory=set)  # of all sorts
+    _named: set[str] = field(default_factory=set)
+    _sizes: list[int] = field(default_factory=list)
 
     def read(self, sorts: Any, symbols: Any, nodes: Any) -> None:
         """Add the lists of a file. Raises Rejected for what they cannot be."""
@@ -59,34 +60,28 @@ class Graph:
 
     def _sort(self, entry: list[Any]) -> Sort:
         kind, *parts = entry if entry else [""]
-        depth = 0
+        size = 1
         if kind in PLAIN and not parts:
             made: Sort = kind
         elif kind == "Array":
             index, element = _of_length(parts, 2)
             made = ("Array", self.sort(index), self.sort(element))
-            depth = 1 + max(self._depths[index], self._depths[element])
+            size = 1 + self._sizes[index] + self._sizes[element]
         elif kind == "Sort":
             (name,) = _of_length(parts, 1)
-            made = self._new_name(("Sort", plain(name)))
+            made = ("Sort", _new(name, self._named))
         elif kind == "Values":
             name, names = _of_length(parts, 2)
-            values = tuple(map(plain, listed(names)))
-            if not values or len(set(values)) != len(values):
-                raise Rejected(f"the values of {name} are not distinct")
-            made = self._new_name(("Values", plain(name), values))
+            values = tuple(_new(value, self.values) for value in listed(names))
+            made = ("Values", _new(name, self._named), values)
+            if not names:
+                raise Rejected(f"{name} has no values")
         else:
             raise Rejected(f"{entry} is not a sort")
-        if depth > DEEPEST:
-            raise Rejected("a sort is too deep")
-        self._depths.append(depth)
+        if size > LARGEST:
+            raise Rejected("a sort is too large")
+        self._sizes.append(size)
         return made
-
-    def _new_name(self, sort: Sort) -> Sort:
-        if sort[1] in self._named or sort[1] in (*PLAIN, "Array"):
-            raise Rejected(f"the sort {sort[1]} is declared twice")
-        self._named[sort[1]] = sort
-        return sort
 
     def _node(self, entry: list[Any]) -> Term:
         kind, *rest = entry if entry else [""]
@@ -132,6 +127,15 @@ def plain(given: Any) -> str:
     if not NAME.fullmatch(_is(str, given, "a name")) or given in RESERVED:
         raise Rejected(f"{given[:40]!r} is not a plain name")
     return str(given)
+
+
+def _new(given: Any, known: set[str]) -> str:
+    """The name of a sort or of a value, beside those that are known."""
+    name = plain(given)
+    if name in known or name in (*PLAIN, "Array"):
+        raise Rejected(f"two sorts or values have the name {name}")
+    known.add(name)
+    return name
 
 
 def _integer(given: Any) -> int:

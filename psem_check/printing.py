@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from psem_check.check import Checked
 from psem_check.terms import Sort, Symbol, Term, Terms
@@ -25,25 +25,42 @@ def lines_of(claim: Checked, brief: bool = False) -> Iterator[str]:
         yield f"  NOT CHECKED {each.name}: {each.why}"
     if brief:
         return
-    yield f"  {claim.statement}"
-    under: dict[tuple[int, int | str], Part] = {}
-    for part, theorem in claim.theorems:
-        yield f"  theorem {theorem.name}"
-        yield from _statement(part.terms, theorem)
-        under.update({(id(part), u): part for u in theorem.under})
-    for (_, which), part in under.items():
-        if isinstance(which, int):
-            hypothesis = part.hypotheses[which]
-            kind = f"axiom {hypothesis.axiom}" if hypothesis.axiom else "hypothesis"
-            yield f"  {kind} {hypothesis.name}"
-            yield from _formula(part.terms, hypothesis.formula)
-            if hypothesis.fixed:
-                names = sorted(part.terms.symbols[s].name for s in hypothesis.fixed)
-                yield f"    where these are fixed: {', '.join(names)}"
-    for part in {id(part): part for part, _ in claim.theorems}.values():
-        yield from _symbols(part, [t for p, t in claim.theorems if p is part])
-    reasoning = sorted({which for _, which in under if isinstance(which, str)})
+    yield f'  "{claim.statement}"'
+    parts = list({id(part): part for part, _ in claim.theorems}.values())
+    for number, part in enumerate(parts):
+        if len(parts) > 1:
+            yield f"  part {number + 1} of {len(parts)}, whose names are its own"
+        yield from _of_part(part, [theorem for p, theorem in claim.theorems if p is part])
+    under = {which for _, theorem in claim.theorems for which in theorem.under}
+    reasoning = sorted(which for which in under if isinstance(which, str))
     yield f"  by {', '.join(reasoning) or 'no axiom of reasoning'}"
+
+
+def _of_part(part: Part, theorems: list[Theorem]) -> Iterator[str]:
+    """Its theorems, what they rest on, and what their symbols are."""
+    under: dict[int, None] = {}
+    for theorem in theorems:
+        yield f"  theorem {theorem.name}"
+        hypotheses = [which for which in theorem.under if isinstance(which, int)]
+        under |= dict.fromkeys(sorted(hypotheses))
+        fixed = {s for which in hypotheses for s in part.hypotheses[which].fixed}
+        yield from _for_all(part, (*theorem.given, theorem.goal), fixed)
+        yield from _statement(part.terms, theorem)
+    for which in under:
+        hypothesis = part.hypotheses[which]
+        kind = f"axiom {hypothesis.axiom}" if hypothesis.axiom else "hypothesis"
+        yield f"  {kind} {hypothesis.name}"
+        yield from _for_all(part, (hypothesis.formula,), hypothesis.fixed)
+        yield from _formula(part.terms, hypothesis.formula)
+    yield from _symbols(part, theorems)
+
+
+def _for_all(part: Part, said: Iterable[Term], fixed: Collection[int]) -> Iterator[str]:
+    """The variables in what is said: those of all values, and those that a hypothesis fixes."""
+    variables = part.terms.symbols_in(said) & part.variables
+    for words, some in (("for all", variables.difference(fixed)), ("fixed:", variables & {*fixed})):
+        if some:
+            yield f"    {words} {', '.join(sorted(part.terms.symbols[s].name for s in some))}"
 
 
 def _symbols(part: Part, theorems: list[Theorem]) -> Iterator[str]:
@@ -59,6 +76,8 @@ def _symbols(part: Part, theorems: list[Theorem]) -> Iterator[str]:
         pending = [t for d in defined for t in (*d.given, d.goal)]
     if seen:
         yield f"  for {'; '.join(_declared(part.terms.symbols[s]) for s in sorted(seen))}"
+    for name, values in sorted({kind for s in seen for kind in _kinds(part.terms.symbols[s])}):
+        yield f"  where {name} is one of {', '.join(values)}"
     for symbol in sorted(seen & part.definitions.keys()):
         yield f"  definition of {part.terms.symbols[symbol].name}"
         for definition in part.definitions[symbol]:
@@ -77,7 +96,17 @@ def _sort(sort: Sort) -> str:
         return sort
     if sort[0] == "Array":
         return f"Array({_sort(sort[1])}, {_sort(sort[2])})"
-    return f"{sort[1]} of {'/'.join(sort[2])}" if sort[0] == "Values" else str(sort[1])
+    return str(sort[1])
+
+
+def _kinds(symbol: Symbol) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The enumerations in a symbol's sorts, with their values."""
+    pending: list[Sort] = [*symbol.arguments, symbol.sort]
+    while pending:
+        sort = pending.pop()
+        if isinstance(sort, tuple) and sort[0] == "Values":
+            yield sort[1], sort[2]
+        pending += sort[1:] if isinstance(sort, tuple) and sort[0] == "Array" else ()
 
 
 def _statement(terms: Terms, theorem: Theorem) -> Iterator[str]:
@@ -110,7 +139,8 @@ def _text(terms: Terms, term: Term, arguments: list[str]) -> str:
             return "true" if what else "false"
         if kind == "float":
             return repr(float_of(what))
-        name = terms.symbols[what].name if kind == "symbol" else str(what)
+        number = f"({what})" if "/" in str(what) else str(what)
+        name = terms.symbols[what].name if kind == "symbol" else number
         return f"{name}({', '.join(arguments)})" if arguments else name
     if head in INFIX:
         return f"({INFIX[head].join(arguments)})"

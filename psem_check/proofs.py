@@ -56,8 +56,8 @@ class Steps:
         if self.terms.sorts[said] != BOOL:
             raise Rejected("its conclusion is no formula")
         known = [_member(premise, self.conclusions) for premise in premises]
-        if rule == "follows":
-            found = self.follows(known, said, *more)
+        if rule == "follows" and not more:
+            found = self.follows(known, said)
         elif rule == "products":
             summands, multiples = more
             terms = [(position, self.graph.term(number)) for position, number in multiples]

@@ -8,7 +8,9 @@ import sys
 import pytest
 
 from psem_check.__main__ import main
+from psem_check.check import check
 from psem_check.graphs import Graph
+from psem_check.printing import lines_of
 from psem_check.proofs import check_proof
 from psem_check.reader import read
 from psem_check.terms import INT, Rejected, Symbol, Terms
@@ -136,10 +138,96 @@ def test_a_million_steps_are_no_matter():
 
 def test_sorts_within_sorts_have_a_bound():
     sorts = [["Int"]] + [["Array", n, n] for n in range(1000)]
-    with pytest.raises(Rejected, match="too deep"):
+    with pytest.raises(Rejected, match="too large"):
         Graph().read(sorts, [], [])
 
 
 def test_a_sort_is_declared_once():
-    with pytest.raises(Rejected, match="twice"):
+    with pytest.raises(Rejected, match="two sorts"):
         Graph().read([["Values", "Mode", ["R"]], ["Values", "Mode", ["R", "S"]]], [], [])
+
+
+def test_a_name_that_is_printed_is_of_one_thing():
+    mode = ["Values", "Mode", ["R", "S"]]
+    for sorts in ([mode, ["Sort", "Mode"]], [mode, ["Values", "Kind", ["R"]]], [["Sort", "nan"]]):
+        with pytest.raises(Rejected):
+            Graph().read(sorts, [], [])
+
+
+def test_a_step_says_no_limit_of_its_own():
+    graph = Graph()
+    graph.read([["Bool"]], [["p", [], 0]], [["apply", 0], ["not", 0], ["false"]])
+    facts = [graph.term(0), graph.term(1)]
+    check_proof(graph, facts, [["follows", 2, [0, 1]]])
+    with pytest.raises(Rejected, match="not a rule"):
+        check_proof(graph, facts, [["follows", 2, [0, 1], 10**100]])
+
+
+FOR_ALL = {
+    "certificate": 4,
+    "sorts": [["Int"], ["Values", "Mode", ["R", "S"]]],
+    "symbols": [["n", [], 0], ["m", [], 0], ["S", [], 0]],
+    "terms": [["apply", 0], ["int", 1], [">=", 0, 1], ["real", 1, 2], ["/", 3, 3], ["=", 4, 4]],
+    "claims": [
+        {
+            "id": "X1",
+            "statement": "theorem there_are_many",
+            "verdict": "proved",
+            "parts": [
+                {
+                    "name": "X1",
+                    "symbols": [0],
+                    "variables": [0],
+                    "steps": [
+                        {"rule": "suppose", "name": "some", "variables": [0], "formula": 2},
+                        {"rule": "prove", "name": "many", "given": [], "goal": 2, "uses": [0]},
+                        {"rule": "prove", "name": "halves", "given": [], "goal": 5, "uses": []},
+                    ],
+                }
+            ],
+            "theorems": [[0, 1], [0, 2]],
+            "proofs": ["left out", "left out"],
+        }
+    ],
+}
+
+
+def printed_of(document):
+    (claim,) = check(document)
+    return [*lines_of(claim)]
+
+
+def test_a_hypothesis_is_printed_with_what_it_is_for_all_of():
+    """Of all n, n >= 1 is impossible; of a fixed one it is not."""
+    lines = printed_of(FOR_ALL)
+    assert lines[lines.index("  hypothesis some") + 1] == "    for all n"
+    fixed = changed(FOR_ALL)
+    fixed["claims"][0]["parts"][0]["steps"][0]["variables"] = []
+    lines = printed_of(fixed)
+    assert lines[lines.index("  hypothesis some") + 1] == "    fixed: n"
+    assert lines[lines.index("  theorem many") + 1] == "    fixed: n"
+
+
+def test_words_of_a_certificate_are_printed_as_words_and_fractions_in_brackets():
+    lines = printed_of(FOR_ALL)
+    assert '  "theorem there_are_many"' in lines
+    assert "    (((1/2) / (1/2)) = ((1/2) / (1/2)))" in lines
+
+
+def test_parts_whose_names_are_their_own_are_told_apart():
+    document = changed(FOR_ALL)
+    claim = document["claims"][0]
+    other = changed(claim["parts"][0]) | {"symbols": [1]}
+    claim["parts"].append(other | {"variables": [], "steps": other["steps"][2:]})
+    claim["theorems"], claim["proofs"] = [[0, 1], [1, 0]], ["left out"] * 3
+    assert [line for line in printed_of(document) if line.startswith("  part")] == [
+        "  part 1 of 2, whose names are its own",
+        "  part 2 of 2, whose names are its own",
+    ]
+
+
+def test_a_symbol_has_no_values_name():
+    document = changed(FOR_ALL)
+    document["claims"][0]["parts"][0]["symbols"] = [0, 2]
+    with pytest.raises(Rejected, match="a value"):
+        printed_of(document)
