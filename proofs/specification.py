@@ -38,7 +38,7 @@ arithmetic.
 
 Rooms and files are in reading order: each uses only those before it. Of each file: its first
 sentence, then its rules; one that is a single expression is shown as it stands. The rooms of
-`proofs/` have the same names; what is proved of a room stands at its end, and the file that proves
+`proofs/` have the same names; a room's claims stand at its end, and the file that proves
 it in [CLAIMS.md](CLAIMS.md). [assumptions.py](../spec/assumptions.py) has what all theorems rest
 on; `proofs/trusted` is the kernel, `proofs/tools` what proofs share.
 
@@ -87,7 +87,12 @@ def _rules(path: Path) -> Iterator[str]:
         yield f"`{shown}`: {about}" if about else f"`{shown}`"
 
 
-def _proved(room: str, every: list[Claim]) -> list[Claim]:
+def _named(claim: Claim) -> str:
+    link = f"[{claim.id}](CLAIMS.md#{claim.id.lower()})"
+    return f"{link}, {claim.expected}" if claim.expected != "proved" else link
+
+
+def _shown(room: str, every: list[Claim]) -> list[Claim]:
     return [c for c in every if c.function().__module__.startswith(f"proofs.{room}.")]
 
 
@@ -102,8 +107,8 @@ def page() -> str:
             lines += [f"**[{name}](../spec/{room}/{name}.py)**: {_first(_about(path))}", ""]
             rules = [f"* {rule}" for rule in _rules(path)]
             lines += [*rules, ""] if rules else []
-        proved = [f"* [{c.id}](CLAIMS.md#{c.id.lower()}): {c.statement}" for c in _proved(room, every)]
-        lines += ["Claims:", "", *proved, ""] if proved else []
+        of_it = [f"* {_named(claim)}: {claim.statement}" for claim in _shown(room, every)]
+        lines += ["Claims:", "", *of_it, ""] if of_it else []
     return "\n".join(lines).rstrip()
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from proofs.trusted.folding import as_number
@@ -29,6 +30,17 @@ def text(term: Any, columns: int = ALL) -> str:
     return "\n".join(_lines(term, columns))
 
 
+def beginning(term: Any, columns: int) -> str:
+    """A term in one line; of one that is longer, more than so many columns from its first one on."""
+    said, length = list[str](), 0
+    for piece in _pieces(term):
+        said.append(piece)
+        length += len(piece)
+        if length > columns:
+            break
+    return "".join(said)
+
+
 def _literal(term: Any) -> str | None:
     """A constant, or what a symbol of no arguments is called."""
     if term.op == "apply" and not term.args:
@@ -50,7 +62,7 @@ def _binds(term: Any) -> int:
 
 
 def _lines(term: Any, columns: int) -> list[str]:
-    one = _line(term)
+    one = beginning(term, columns)
     if len(one) <= columns or _literal(term) is not None:
         return [one]
     if term.op in SIGNS and len(term.args) == 2:
@@ -104,22 +116,38 @@ def _wants_brackets(term: Any, operand: Any, last: bool) -> bool:
 
 
 def _line(term: Any) -> str:
+    return "".join(_pieces(term))
+
+
+def _pieces(term: Any) -> Iterator[str]:
+    """Of one line, one after the other: what two terms share is written twice."""
     literal = _literal(term)
     if literal is not None:
-        return literal
-    if term.op in SIGNS and len(term.args) == 2:
-        sides = [_side(term, arg, last) for arg, last in zip(term.args, (False, True), strict=True)]
-        return f" {SIGNS[term.op]} ".join(sides) if _binds(term) < 3 else SIGNS[term.op].join(sides)
-    if term.op == "neg":
+        yield literal
+    elif term.op in SIGNS and len(term.args) == 2:
+        left, right = term.args
+        yield from _side(term, left, False)
+        yield f" {SIGNS[term.op]} " if _binds(term) < 3 else SIGNS[term.op]
+        yield from _side(term, right, True)
+    elif term.op == "neg":
         (arg,) = term.args
-        return f"-({_line(arg)})" if _binds(arg) < TIGHT else f"-{_line(arg)}"
-    head, args = _head(term)
-    return f"{head}{', '.join(map(_line, args))}{']' if term.op == 'select' else ')'}"
+        inside = _pieces(arg)
+        yield "-"
+        yield from chain("(", inside, ")") if _binds(arg) < TIGHT else inside
+    else:
+        head, args = _head(term)
+        yield head
+        for i, arg in enumerate(args):
+            yield from (", ",) if i else ()
+            yield from _pieces(arg)
+        yield "]" if term.op == "select" else ")"
 
 
-def _side(term: Any, operand: Any, last: bool) -> str:
-    inside = _line(operand)
-    return f"({inside})" if _wants_brackets(term, operand, last) else inside
+def _side(term: Any, operand: Any, last: bool) -> Iterator[str]:
+    wants = _wants_brackets(term, operand, last)
+    yield from ("(",) if wants else ()
+    yield from _pieces(operand)
+    yield from (")",) if wants else ()
 
 
 def _head(term: Any) -> tuple[str, Sequence[Any]]:

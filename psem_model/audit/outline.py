@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from proofs.registry import Result
-from proofs.trusted.infix import text
+from proofs.trusted.infix import beginning
 from proofs.trusted.kernel import Bool, Theorem
 from psem_model.audit.explanation import assumed, title, values_of
 from psem_model.audit.formulas import parts, source
@@ -70,7 +70,8 @@ def _concluded(theorem: Theorem, rows: int) -> list[str]:
 
 def _brief(formulas: Sequence[Bool], lines: int, taken: int = 0) -> str:
     """As many formulas as some lines have room for, and how many more; a long one cut at a space."""
-    said, most = [*map(text, formulas)], lines * (width() - 8) - taken
+    most = lines * (width() - 8) - taken
+    said = [beginning(formula, most) for formula in formulas]
     fits = [n for n in range(1, len(said) + 1) if len(", ".join(said[:n])) <= most]
     kept = max(fits, default=1)
     first = ", ".join(said[:kept])

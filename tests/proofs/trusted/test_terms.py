@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from proofs.trusted import terms as constructors
 from proofs.trusted.folding import exact
+from proofs.trusted.infix import beginning
 from proofs.trusted.infix import text as infix
 from proofs.trusted.oracle import ask, reading
 from proofs.trusted.parts import below, substitute
@@ -277,3 +278,11 @@ def test_brackets_are_where_they_are_needed(term):
 
 def test_a_number_of_binary64_is_read_from_its_bits():
     assert evaluated(infix(FPVal(0.1))) is FPVal(0.1)
+
+
+def test_of_a_term_whose_parts_are_shared_many_times_over_the_beginning_is_said_at_once():
+    term = Int("x")
+    for _ in range(200):
+        term = term * (term + 1)
+    assert len(beginning(term, 80)) > 80
+    assert beginning(Int("x") - (Int("y") - 1), 80) == infix(Int("x") - (Int("y") - 1)) == "x - (y - 1)"
