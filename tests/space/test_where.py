@@ -97,7 +97,7 @@ def test_bounds_that_no_placement_meets_are_named(psem):
     code, out, _ = psem("space", "--where", "resting <= 16*Psi, sent <= 1*Psi")
     assert code == 1
     assert "no placement serves" in out
-    assert "sent <= 1*Psi (without it 210 placements)" in out
+    assert "sent <= 1*Psi (the others of these alone: 210 placements)" in out
     assert "\n  resting <= 16*Psi (" not in out
 
 
