@@ -35,7 +35,8 @@ class Rank:
     device that is not the host itself, what of weights, gradients and moments is in the host's memory,
     and what of that is page-locked. `buckets`: what DDP
     sums that is no gradient itself. `moments`, `counts`: the optimizer's state, as large as
-    weights, and single numbers. `kept`: for backward, at most.
+    weights, and single numbers. `kept`: for backward, at most. `passing`: of weights
+    and gradients that FSDP2 gathers and sums, what does not rest, at most.
     """
 
     collectives: tuple[Collective, ...]
@@ -48,6 +49,7 @@ class Rank:
     kept: int
     host: int = 0
     pinned: int = 0
+    passing: int | None = None
 
 
 @dataclass(frozen=True)

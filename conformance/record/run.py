@@ -15,6 +15,7 @@ from torch.nn.parallel import DistributedDataParallel
 from conformance.cases import Case
 from conformance.record.beside import DEVICE
 from conformance.record.models import build, loss_of, samples
+from conformance.record.passing import passing
 from conformance.record.pipelines import Pipelined, alone
 from conformance.record.strategies import Trained
 from conformance.record.watch import Collectives, Kept, bytes_of, is_on_host, local, ranks_of, storage
@@ -129,7 +130,8 @@ def record(case: Case, locked=None):
     for step in range(2):
         running.step(step)
     watch, kept = Collectives(axes_of(case, running.mesh)), Kept(running.weights_now)
-    with watch:
+    sharded = [*running.sharded()]
+    with watch, passing(sharded) as passed:
         waiting = running.passes(2, lambda: saved_tensors_hooks(kept.pack, kept.unpack))
         gradients = running.gradients()
         running.trained.optimizer.step()
@@ -150,6 +152,7 @@ def record(case: Case, locked=None):
         "moments": bytes_of(moments),
         "counts": bytes_of(counts),
         "kept": kept.most,
+        **({"passing": passed.most} if sharded else {}),
         **(apart if locked else {}),
     }
 

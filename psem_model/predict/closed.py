@@ -107,9 +107,7 @@ def closed_form(
     """
     unit = UNIT if with_unit else None
     w, g = sympy.sympify(policy.w), sympy.sympify(policy.g)
-    symbolic = BytePolicy(
-        w, g, K, gathered=policy.gathered, reduced=policy.reduced, quantised=policy.quantised
-    )
+    symbolic = replace(policy, w=w, g=g, k=K)
     sizes = Sizes(PSI, mesh_symbols(schedule.axes), symbolic, unit, Closed(padded))
     return predict_schedule(schedule, sizes, micro_steps)
 

@@ -36,6 +36,7 @@ class Block:
 
     An optimizer's parts are its weights, if it has a copy, and its moments; others have one part.
     It takes `elements` on each device, with room for the slice `room`: none for zeros not used yet.
+    `copied`: elements of the copy in which gradients are summed, if there is one.
     """
 
     array: Array
@@ -43,6 +44,7 @@ class Block:
     host: bool
     room: Slice
     elements: int
+    copied: int = 0
 
 
 @dataclass(frozen=True)
@@ -69,8 +71,8 @@ class Meter:
     def __init__(self, policy: BytePolicy, gathers: bool = False) -> None:
         self.widths: dict[Buffer, Number] = {b: policy.of(s) for b, s in STATE_OF.items() if s in RESTS}
         fresh, self.summed = policy.fresh, policy.bytes_summed
-        copy = 0 if self.summed == fresh else self.summed  # what is sent is in a copy
-        self.widths |= {Buffer.FRESH: fresh + copy, Buffer.TIED: fresh + copy}
+        self.widths |= {Buffer.FRESH: fresh, Buffer.TIED: fresh}
+        self.makes_copies, self.copied = policy.copied or self.summed != fresh, 0
         quantised = policy.quantised if gathers and policy.quantised is not None else 0
         self.widths[Buffer.VIEW], self.gathered = policy.computed + quantised, policy.bytes_sent
         self.live = {host: dict.fromkeys(self.widths, 0) for host in (False, True)}
@@ -82,6 +84,7 @@ class Meter:
         found: dict[State, Number] = dict.fromkeys(RESTS, 0)
         for buffer, n in self.live[host].items():
             found[STATE_OF[buffer]] += n * self.widths[buffer]
+        found[State.GRADIENTS] += 0 if host else self.copied * self.summed
         return found
 
     def of_a_message(self, op: Op) -> Number:
@@ -95,12 +98,20 @@ class Meter:
         is_summed = op.target in GRADIENT_BUFFERS and op.kind in REDUCTIONS
         return self.summed if is_summed else self.widths.get(op.target, 0)
 
-    def add(self, buffer: Buffer, host: bool, elements: int) -> None:
-        self.live[host][buffer] += elements
-        if elements > 0 and not host:
-            total = sum(n * self.widths[b] for b, n in self.live[False].items())
+    def add(self, buffer: Buffer, block: Block) -> None:
+        """There is a block more."""
+        self.live[block.host][buffer] += block.elements
+        self.copied += block.copied
+        if block.elements > 0 and not block.host:
+            parts = self.bytes(False)
+            total = sum(parts.values())
             if total > self.peak:
-                self.peak, self.peak_parts = total, self.bytes(False)
+                self.peak, self.peak_parts = total, parts
+
+    def take(self, buffer: Buffer, block: Block) -> None:
+        """There is a block less."""
+        self.live[block.host][buffer] -= block.elements
+        self.copied -= block.copied
 
 
 class Store:
@@ -122,6 +133,7 @@ class Store:
         self.views = {view: made.get(view) is Kind.ALL_GATHER for view in schedule.start}
         self.meter = Meter(policy, made.get(Buffer.VIEW) is Kind.ALL_GATHER)
         self.left = schedule.sliced_by_update
+        self.pads_copies = policy.copied
         self.blocks: dict[tuple[Buffer, int], Block] = {}
         self.at_once = False  # whether what is dropped stays until all units are done
         self.anew = False  # whether results are new blocks, even where there is room
@@ -260,17 +272,17 @@ class Store:
         if block is not None and self.at_once:
             self.dropped.append((buffer, block))
         elif block is not None:
-            self.meter.add(buffer, block.host, -block.elements)
+            self.meter.take(buffer, block)
 
     def settle(self) -> None:
         """Drop what an operation on all units at once has dropped."""
         for buffer, block in self.dropped:
-            self.meter.add(buffer, block.host, -block.elements)
+            self.meter.take(buffer, block)
         self.dropped.clear()
 
     def _place(self, buffer: Buffer, unit: int, block: Block) -> None:
         """A new block, for which there is room before what it replaces is dropped."""
-        self.meter.add(buffer, block.host, block.elements)
+        self.meter.add(buffer, block)
         self._drop(buffer, unit)
         self.blocks[buffer, unit] = block
 
@@ -314,7 +326,10 @@ class Store:
         room = needed if here is None or replaced else common(here.room, needed)
         as_is = piece.fresh and replaced and parts == ALL and needed == support
         elements = piece.array.shape[-1] if as_is else layout.size(room)
-        self._place(buffer, unit, Block(array, held, host, room, elements))
+        copied = 0
+        if buffer in (Buffer.FRESH, Buffer.TIED) and self.meter.makes_copies:
+            copied = layout.padded if self.pads_copies and not room else elements
+        self._place(buffer, unit, Block(array, held, host, room, elements, copied))
 
     def _merged(
         self, buffer: Buffer, unit: int, here: Block | None, piece: Piece, region: Slice, parts: slice

@@ -168,6 +168,15 @@ class Sizes:
         others, cells = self._cells(axes)
         return others * self.arithmetic.shard(elements, unit, cells)
 
+    def copied(self, within: tuple[str, ...], span: Span, passing: tuple[Unit, ...]) -> Number:
+        """Bytes of the copy in which gradients of a slice are summed, while they are there.
+
+        In one that is made of each unit's in any case, all its slices are padded.
+        """
+        axes = () if within or not self.policy.copied else self.cut
+        slices = group_size(self.mesh, axes)
+        return slices * self.slice(within + axes, span, passing) * self.policy.bytes_copied
+
     def _cells(self, axes: tuple[str, ...]) -> tuple[Number, Number]:
         """Cells that a device has of what is sharded over `axes`, and cells in all.
 
@@ -198,17 +207,13 @@ class Sizes:
         return isinstance(width, int | Fraction) and width == 0
 
     def width(self, op: Op) -> Number:
-        """Bytes per element of what `op` writes; 0 for what is not counted in parameters.
-
-        Fresh gradients that are summed in another type are there in both while they are.
-        """
+        """Bytes per element of what `op` writes; 0 for what is not counted in parameters."""
         policy = self.policy
         if op.target is Buffer.VIEW:  # what is quantised is there before what is made of it
             has_both = policy.quantised is not None and op.kind is Kind.ALL_GATHER
             return policy.computed + policy.bytes_sent if has_both else policy.computed
         if op.target in (Buffer.FRESH, Buffer.TIED):
-            is_copied = policy.reduced is not None and policy.reduced != policy.fresh
-            return policy.fresh + policy.bytes_summed if is_copied else policy.fresh
+            return policy.fresh
         return self.width_sent(op)
 
     def width_sent(self, op: Op) -> Number:
@@ -255,7 +260,9 @@ def room_ahead(op: Op | None, sizes: Sizes) -> Number:
 def _room_of(op: Op, sizes: Sizes, units: tuple[Unit, ...]) -> Number:
     devices = group_size(sizes.mesh, op.axes) if op.kind is Kind.ALL_GATHER else 1
     axes = op.within + op.axes if op.kind is Kind.ALL_GATHER else op.within
-    return devices * sizes.slice(axes, op.span, units) * sizes.width(op)
+    own = devices * sizes.slice(axes, op.span, units) * sizes.width(op)
+    is_copied = op.target in (Buffer.FRESH, Buffer.TIED) and sizes.policy.bytes_copied != 0
+    return own + sizes.copied(op.within, op.span, units) if is_copied else own
 
 
 def _is_gathered(op: Op) -> bool:

@@ -207,7 +207,8 @@ class Profile:
 
     def types(self, policy: BytePolicy) -> BytePolicy:
         """The types of states, with those in which they pass."""
-        return replace(policy, gathered=self.gathered, reduced=self.reduced, quantised=self.quantised)
+        passing = {"gathered": self.gathered, "reduced": self.reduced, "quantised": self.quantised}
+        return replace(policy, **passing, copied=self.copies and self.units is not Units.BUCKET)
 
 
 TEXTBOOK = Profile()

@@ -29,7 +29,8 @@ class BytePolicy:
     `gathered` and `reduced`: of gathered parameters, with which the model computes, and of gradients
     while they are summed over devices; none: as they rest. `quantised`: of parameters on their way to
     be gathered; none: as the model computes with them. `counts_steps`: whether the optimizer
-    corrects its moments by how many steps it has made (Adam).
+    corrects its moments by how many steps it has made (Adam). `copied`: gradients are copied to be
+    summed; so they are, if that is in another type.
     """
 
     w: Number
@@ -41,6 +42,7 @@ class BytePolicy:
     reduced: Number | None = None
     quantised: Number | None = None
     counts_steps: bool = False
+    copied: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.k, int | Fraction) and self.k == 0:  # no state, so no copy in it
@@ -65,6 +67,11 @@ class BytePolicy:
     def bytes_summed(self) -> Number:
         """Bytes of an element of gradients while they are summed over devices."""
         return self.fresh if self.reduced is None else self.reduced
+
+    @property
+    def bytes_copied(self) -> Number:
+        """Bytes of an element of the copy in which gradients are summed; 0: they are where they are."""
+        return self.bytes_summed if self.copied or self.bytes_summed != self.fresh else 0
 
     @property
     def bytes_sent(self) -> Number:

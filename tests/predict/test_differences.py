@@ -146,8 +146,8 @@ def test_of_psi_parameters_the_differences_are_listed_that_change_a_figure_and_o
     """Something that a plan holds or sends is another without each that is listed."""
 
     def figures(plan):
-        stage = plan.fullest
-        return plan.policy, stage.resting, stage.peak, stage.transient, stage.buckets, stage.moved
+        stage, types = plan.fullest, replace(plan.policy, copied=False)  # copies show in what passes
+        return types, stage.resting, stage.peak, stage.transient, stage.buckets, stage.moved
 
     def undone(plan, difference):
         of = {f.name: f.default for f in fields(Profile) if f.name in difference.changes}

@@ -1,0 +1,28 @@
+"""What FSDP2 was recorded to have at once is at most what psem says passes."""
+
+from fractions import Fraction
+
+from conformance.cases import cases
+from conformance.logs import log_of
+from conformance.plans import Planned
+
+RECORDED = [(case, log_of(case)) for case in cases() if case.strategy.startswith(("fsdp2", "hsdp"))]
+AS_USUAL = [(case, log) for case, log in RECORDED if case.reshard is None and case.each]
+
+
+def shares(case, log):
+    """What was there at once, as a share of what psem says, rank by rank."""
+    planned = Planned(case, log.shapes)
+    for number, rank in log.ranks.items():
+        yield Fraction(rank.passing, planned.stage(planned.profile, number).transient["states"])
+
+
+def test_every_case_of_fsdp2_has_it_recorded():
+    assert all(rank.passing for _, log in RECORDED for rank in log.ranks.values())
+    assert len(AS_USUAL) > len(RECORDED) // 2
+
+
+def test_no_case_has_more_at_once_than_psem_says():
+    """Nor far less: units are not alike, and not all of a turn is there together."""
+    for case, log in AS_USUAL[::3]:
+        assert all(Fraction(3, 5) <= share <= 1 for share in shares(case, log)), case.name
