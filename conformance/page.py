@@ -111,12 +111,12 @@ columns in each: of GPT-NeoX's heads a share of the features is turned.
 * What is kept for backward by perceptrons, of which psem knows no operations, and by models of
   transformers, whose modules are not those of the profile `pytorch`: but for those of one process, in
   fp32 and all in bf16, with eager attention, beside the profile `eager`.
-* What passes, by rows: FSDP2's is recorded (a unit's weights, the buffer that they were gathered in, the
-  gradients, and the one that they are summed in, padded), but psem's figure is of a unit's turn, an upper
-  bound. The tests hold it to that: no case has more at once, but some with a `reshard_after_forward` of
-  their own, where the root is there beside each layer, or all layers beside the buffers, and with
-  `no_sync`, where whole gradients are copied, too. What kernels and allocators take is not recorded.
-  DDP's copies rest, and are rows: `copies`, `buckets`.
+* What passes, by rows: FSDP2's is recorded (a unit's weights, the buffer that they were gathered in,
+  gradients, and the one that they are summed in, padded), but psem's figure is of a unit's turn, an
+  upper bound. The tests hold it to that: no case has more at once, but some with
+  `reshard_after_forward`, where the root is there beside each layer, or all layers beside the buffers,
+  and with `no_sync`, where whole gradients are copied, too. What kernels and allocators take is not
+  recorded. DDP's copies rest, and are rows: `copies`, `buckets`.
 * FSDP2's offload in numbers: on CPU a device is the host itself, and there is no link; collectives and
   what rests are compared. What is on the host, what of that is page-locked, and what crosses the link
   are of a device beside it, a backend in Python whose tensors have shapes alone: FSDP2 allocates and

@@ -207,8 +207,9 @@ class Profile:
 
     def types(self, policy: BytePolicy) -> BytePolicy:
         """The types of states, with those in which they pass."""
-        passing = {"gathered": self.gathered, "reduced": self.reduced, "quantised": self.quantised}
-        return replace(policy, **passing, copied=self.copies and self.units is not Units.BUCKET)
+        copied = self.copies and self.units is not Units.BUCKET
+        types = replace(policy, gathered=self.gathered, reduced=self.reduced, copied=copied)
+        return replace(types, quantised=self.quantised)
 
 
 TEXTBOOK = Profile()

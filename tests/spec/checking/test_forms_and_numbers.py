@@ -56,7 +56,7 @@ class Numbers:
 
 
 def ways(axes):
-    """What may be done to a value: moves, and clips by a norm of slices of the gradient, or of itself."""
+    """What may be done to a value: moves, and clips by a norm of slices of a gradient, or of it."""
     for axis in axes:
         yield lambda of, value, _, axis=axis: of.sum(value, axis)
         for shift in (0, 1):
