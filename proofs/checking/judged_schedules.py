@@ -30,6 +30,7 @@ LEFT_OUT = {  # by what T4 does not cover
         "moments_are_wrong_between_steps",
         "a_slices_room_keeps_anothers",
         "slices_are_scattered_to_the_device_before",
+        "slices_reset_one_after_the_other",
         "a_norm_of_the_next_devices_slices",
         "parts_of_it",
     },

@@ -33,6 +33,7 @@ class Accepted:
 def accepted_schedules() -> tuple[Accepted, ...]:
     """Each strategy for two steps of two micro-steps; of all pieces of a step one that has it."""
     dp, zero3 = schedule_of(STRATEGIES["dp"]), schedule_of(STRATEGIES["zero3"])
+    on_two = schedule_of(along(("outer", "inner"), "dp"))
     return (
         *(
             Accepted(name.replace("-", "_"), schedule_of(placement), elements=4, steps=2, micro_steps=m)
@@ -45,6 +46,9 @@ def accepted_schedules() -> tuple[Accepted, ...]:
         Accepted("no_moment", zero3, stateful=False),
         Accepted("mean", _mean(dp), micro_steps=2, steps=2),
         Accepted("token_mean", _token_mean(dp), devices=3, micro_steps=2, steps=2),
+        Accepted("mean_over_two_axes", _mean(on_two), micro_steps=2),
+        Accepted("tokens_counted_over_two_axes", _counted(on_two), micro_steps=2),
+        Accepted("slices_reset_one_after_the_other", _reset_in_turn(dp), steps=2),
         Accepted("tied", tied_parameters(dp), micro_steps=2, steps=2),
         Accepted("clip", clipped(meant(dp, clip=True))),
         Accepted("clip_of_slices", clipped(meant(zero3, clip=True)), elements=4),
@@ -56,10 +60,10 @@ def accepted_schedules() -> tuple[Accepted, ...]:
     )
 
 
-def along(axes: Axes) -> Placement:
-    """ZeRO-3 along several axes."""
-    zero3 = STRATEGIES["zero3"]
-    return place_states(axes, {s: dict.fromkeys(axes, zero3.mode(s, BATCH) or M) for s in State})
+def along(axes: Axes, name: str = "zero3") -> Placement:
+    """A strategy along several axes."""
+    of = STRATEGIES[name]
+    return place_states(axes, {s: dict.fromkeys(axes, of.mode(s, BATCH) or M) for s in State})
 
 
 def _of_the_next(schedule: Schedule) -> Schedule:
@@ -106,6 +110,23 @@ def _token_mean(schedule: Schedule) -> Schedule:
         operation(Kind.DIVIDE, Buffer.GRADIENTS, by=total),
         operation(Kind.RESET, total),
     )
+
+
+def _counted(schedule: Schedule) -> Schedule:
+    """The loss is a mean over tokens, each count of which is of all devices."""
+    total = Buffer.TOTAL_TOKENS
+    count = operation(Kind.COUNT, Buffer.TOKENS, axes=schedule.axes)
+    add = operation(Kind.ACCUMULATE, Buffer.TOKENS, total)
+    counted = around(meant(schedule, loss=Loss.TOKEN_MEAN), first=(count, add))
+    divide = operation(Kind.DIVIDE, Buffer.GRADIENTS, by=total)
+    return _before_the_update(counted, divide, operation(Kind.RESET, total))
+
+
+def _reset_in_turn(schedule: Schedule) -> Schedule:
+    """On two devices each resets its own slice, and the other one's."""
+    *ops, reset = schedule.finish
+    own = replace(reset, within=schedule.axes)
+    return replace(schedule, finish=(*ops, own, replace(own, shift=1)))
 
 
 def tied_parameters(schedule: Schedule) -> Schedule:

@@ -90,6 +90,7 @@ def broken_schedules() -> tuple[Broken, ...]:
         Broken("nothing_is_updated", "agreed", without(dp, Kind.UPDATE)),
         Broken("a_sum_is_not_a_mean", "whole", meant(dp, loss=Loss.MEAN)),
         Broken("tokens_are_not_counted", "whole", meant(dp, loss=Loss.TOKEN_MEAN)),
+        Broken("gradients_are_divided_by_no_tokens", "whole", _of_no_tokens(dp)),
         Broken("nothing_is_clipped", "whole", meant(dp, clip=True)),
         Broken("tied_gradients_are_not_added", "whole", meant(dp, tied=True)),
         Broken("slices_are_summed_along_their_own_axis", "whole", replace(dp, finish=(mixed, *rest))),
@@ -259,6 +260,16 @@ def _of_released_zeros() -> Schedule:
     add = operation(Kind.ACCUMULATE, Buffer.FRESH, Buffer.GRADIENTS)
     gone = operation(Kind.RELEASE, Buffer.FRESH)
     return around(schedule_of(STRATEGIES["dp"]), first=(add,), last=(gone,))
+
+
+def _of_no_tokens(dp: Schedule) -> Schedule:
+    """Data parallelism that divides by a count of tokens that was reset."""
+    reduction, *rest = dp.finish
+    reset = operation(Kind.RESET, Buffer.TOKENS)
+    divide = operation(Kind.DIVIDE, reduction.source, by=Buffer.TOKENS)
+    of_tokens = meant(dp, loss=Loss.TOKEN_MEAN)
+    counted = around(of_tokens, first=(operation(Kind.COUNT, Buffer.TOKENS),))
+    return replace(counted, finish=(reduction, reset, divide, *rest))
 
 
 def _of_no_moments() -> Schedule:
