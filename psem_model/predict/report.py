@@ -15,6 +15,7 @@ from psem_model.predict.refusals import refused_plan
 from psem_model.predict.rounding import data as rounded
 from psem_model.predict.rounding import in_words
 from psem_model.predict.said import PASSING, PEAK, SAYS, Said, one
+from psem_model.predict.unlike import unlike
 from psem_model.reading.products import meant_by
 from psem_model.reading.words import count
 from psem_model.text.errors import BadInput
@@ -134,6 +135,7 @@ class Reported:
         inexact = (f"not exact: rounded {words}" for words in in_words(self.plan))
         notes = (*inexact, *([OF_WHOLE] if _copied_beside_slices(self.plan) else []))
         notes += (OF_COPIES.format(self.plan.policy.computed),) * _computes_with_copies(self.plan)
+        notes += tuple(f"not as PyTorch: {words}" for words in unlike(self.plan))
         yield from _differing(title, why, "profile.differs", notes)
         title = f"of the profile {profile.name}, not applied without a model's shape and --sequence"
         left = {d: d.what for d in beyond(self.plan, applied)}
@@ -187,7 +189,7 @@ class Reported:
         at_once = unit if plan.unit is None else f"in units of {plan.unit:,}"
         values = f"values of {one(stage.computing)}, at its fullest moment, beside what it keeps"
         sliced = any(group.schedule.sliced_by_update for group in plan.step.groups)
-        waits = plan.profile.waits_whole and sliced and not stage.waiting
+        waits = plan.in_plan.waits_whole and sliced and not stage.waiting
         waiting = "gradients, whole until they are summed; " * waits
         why = {
             "states": f"{waiting}parameters or gradients, {at_once}",

@@ -36,7 +36,6 @@ from spec.language.schedule import (
     Buffer,
     Kind,
     Op,
-    Phase,
     Schedule,
 )
 from spec.meaning.match import Copies, Place
@@ -110,7 +109,7 @@ class Halves:
         f, b = kinds.index(Kind.FORWARD), kinds.index(Kind.BACKWARD)
         if b < f:
             raise ValueError("the states' schedule has backward before forward")
-        between = next(i for i, (_, op) in enumerate(ops) if i > f and op.phase is Phase.BACKWARD)
+        between = next((i for i in range(f + 1, b) if ops[i][1].takes_room), b)
         self.reads = {FORWARD: ops[f][1].source, BACKWARD: ops[b][1].source}
         self.before = {FORWARD: ops[:f], BACKWARD: ops[between:b]}
         self.last = WEIGHTS if in_two_parts else BACKWARD

@@ -225,7 +225,9 @@ class Asked:
             serve = {"serve": [row.data() for row in self.rows]}
             return Report("space", title, facts, (table,), data | serve)
         core = self.why_none()
-        lines = (f"{name} (the others of these alone: {counted(n, 'placement')})" for name, n in core.items())
+        lines = (
+            f"{name} (the others of these alone: {counted(n, 'placement')})" for name, n in core.items()
+        )
         none = Section("no placement serves; these cannot hold together", notes=tuple(lines))
         return Report("space", title, facts, (none,), data | {"serve": [], "conflict": core}, False)
 

@@ -103,7 +103,7 @@ class Profile:
     others. `uses`: of a gradient by Adam, each of which sums such terms, if they are several.
     `owners`: each weight is updated by one device, where optimizer state is cut; `fills`: one that owns
     none has an element in their place. `waits_whole`: gradients wait whole for the last micro-step, and
-    leave the slices that are updated. `uneven`: features inside MLPs are cut whether they divide or
+    leave the slices that are updated; `waits_staged`: those of a pipeline do. `uneven`: features inside MLPs are cut whether they divide or
     not: in slices of as many, rounded up, of which the last have fewer. `copies_heads`: key-value heads
     are copied where more devices cut them than there are.
 
@@ -157,6 +157,7 @@ class Profile:
     weighs_within: bool = False
     fills: bool = False
     waits_whole: bool = False
+    waits_staged: bool = False
     uneven: bool = False
     copies_heads: bool = True
     pinned: frozenset[State] = frozenset()
@@ -191,9 +192,14 @@ class Profile:
 
     def in_plan(self, policy: BytePolicy, is_staged: bool) -> Profile:
         """With what follows from a plan: from its optimizer, and from whether layers are in stages."""
-        given = Samples.STEP if is_staged else Samples.MICRO_BATCH
+        given, waits = (
+            Samples.STEP if is_staged else Samples.MICRO_BATCH,
+            is_staged and self.waits_staged,
+        )
         return replace(
             self,
+            each=self.each and not waits,
+            waits_whole=self.waits_whole or (waits and not self.owners),
             uses=self.uses if policy.counts_steps else 1,
             like_gradients=self.like_gradients and policy.is_momentum,
             samples=given if self.samples is Samples.GIVEN else self.samples,

@@ -59,6 +59,7 @@ def profiles(draw):
         at_once=draw(st.booleans()),
         weighs_within=draw(st.booleans()),
         waits_whole=draw(st.booleans()),
+        waits_staged=draw(st.booleans()),
         owners=draw(st.booleans()),
         fills=draw(st.booleans()),
         placeholders=draw(st.booleans()),
