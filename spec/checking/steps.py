@@ -19,6 +19,7 @@ from spec.language.moves import Move
 from spec.language.programs import Program
 from spec.language.schedule import Buffer, Kind
 from spec.language.steps import Step, in_words
+from spec.models.transformer import is_layer
 from spec.models.values import Operation
 
 OfPart = TypeVar("OfPart")
@@ -37,13 +38,15 @@ def check_step(step: Step) -> Step:
 
 def check_parts(step: Step) -> None:
     """Raise LayoutError if parts that are right, of which all values lie as is said, do not fit each
-    other, or the schedules of states do not fit them.
+    other, or a layer itself, or the schedules of states do not fit them.
     """
-    for before, after in pairwise(step.programs):
+    again = ((program, program) for program in step.programs if is_layer(program.part.name))
+    for before, after in (*pairwise(step.programs), *again):
         takes = after.part.takes
         alike = takes and takes.indices == before.gives.indices
         if not takes or not alike or after.lies[takes] != before.lies[before.gives]:
-            names = f"{after.part.name} does not take what {before.part.name} gives"
+            name = "it gives, and follows itself" if after is before else f"{before.part.name} gives"
+            names = f"{after.part.name} does not take what {name}"
             raise LayoutError(names, (after.part.name, "takes"))
     check_orders(step.programs, step.orders)
     for group in () if step.is_opaque else step.groups:
