@@ -135,7 +135,7 @@ class Reported:
         inexact = (f"not exact: rounded {words}" for words in in_words(self.plan))
         notes = (*inexact, *([OF_WHOLE] if _copied_beside_slices(self.plan) else []))
         notes += (OF_COPIES.format(self.plan.policy.computed),) * _computes_with_copies(self.plan)
-        notes += tuple(f"not as PyTorch: {words}" for words in unlike(self.plan))
+        notes += tuple(f"not as the system: {words}" for words in unlike(self.plan))
         yield from _differing(title, why, "profile.differs", notes)
         title = f"of the profile {profile.name}, not applied without a model's shape and --sequence"
         left = {d: d.what for d in beyond(self.plan, applied)}

@@ -103,9 +103,9 @@ class Profile:
     others. `uses`: of a gradient by Adam, each of which sums such terms, if they are several.
     `owners`: each weight is updated by one device, where optimizer state is cut; `fills`: one that owns
     none has an element in their place. `waits_whole`: gradients wait whole for the last micro-step, and
-    leave the slices that are updated; `waits_staged`: those of a pipeline do. `uneven`: features inside MLPs are cut whether they divide or
-    not: in slices of as many, rounded up, of which the last have fewer. `copies_heads`: key-value heads
-    are copied where more devices cut them than there are.
+    leave the slices that are updated; `waits_staged`: those of a pipeline do. `uneven`: features inside
+    MLPs are cut whether they divide or not: in slices of as many, rounded up, of which the last have
+    fewer. `copies_heads`: key-value heads are copied where more devices cut them than there are.
 
     Of a host's memory: `pinned`: states that are page-locked where they are there. `starts_whole`: each
     process makes its whole model there in fp32, before anything is placed.
