@@ -14,15 +14,12 @@ LOGITS = (
     "beside {} it sends logits, and terms of norms' gradients, in the {} bytes that it computes with; "
     "here they are in 4"
 )
-WHOLE_WORDS = (
-    "beside {} gradients that wait are of all words, and terms over {} wait, too; here they are of "
-    "slices, and terms are summed in every micro-step"
-)
+TERMS = "with no_sync terms of gradients over {} wait, and are summed once; here in every micro-step"
 VIEWS = (
     "in a pipeline it keeps what backward gathers until the next forward has used it: it gathers less "
     "often than here, and holds more"
 )
-ON_DEVICE = "with CPUOffloadPolicy gradients that wait go to the host; here they wait on the device"
+ON_DEVICE = "slices of gradients that have waited go to the host; here they stay on the device"
 WHOLE_SUMS = (
     "it sums whole gradients in no_sync, too, of which each device keeps all; here owners' slices"
 )
@@ -63,7 +60,7 @@ def _of_shards(plan: Plan) -> Iterator[str]:
     if along and policy.gathered not in (None, policy.w):
         yield LOGITS.format(along, policy.gathered)
     if along and profile.waits_whole:
-        yield WHOLE_WORDS.format(along, along)
+        yield TERMS.format(along)
     if plan.product.pipe is not None:
         yield VIEWS
     rests = [group.schedule.rest(State.PARAMETERS) for group in plan.step.groups]
