@@ -40,12 +40,15 @@ def _of_part(part: Part, theorems: list[Theorem]) -> Iterator[str]:
     """Its theorems, what they rest on, and what their symbols are."""
     under: dict[int, None] = {}
     for theorem in theorems:
-        yield f"  theorem {theorem.name}"
+        yield f"  {'not always' if theorem.rule == 'refute' else 'theorem'} {theorem.name}"
         hypotheses = [which for which in theorem.under if isinstance(which, int)]
         under |= dict.fromkeys(sorted(hypotheses))
         fixed = {s for which in hypotheses for s in part.hypotheses[which].fixed}
         yield from _for_all(part, (*theorem.given, theorem.goal), fixed)
         yield from _statement(part.terms, theorem)
+        for variable, value in theorem.values:
+            name = _text(part.terms, variable, [])
+            yield from _formula(part.terms, value, f"    false where {name} = ")
     for which in under:
         hypothesis = part.hypotheses[which]
         kind = f"axiom {hypothesis.axiom}" if hypothesis.axiom else "hypothesis"

@@ -85,9 +85,6 @@ class Terms:
             return self.make(("real", Fraction(value)))
         raise Rejected(f"{value} is not of sort {sort}")
 
-    def is_application(self, term: Term, head: Head, count: int | None = None) -> bool:
-        return self.heads[term] == head and (count is None or len(self.arguments[term]) == count)
-
     def symbol_of(self, term: Term) -> int | None:
         """The symbol that a constant or an application is of."""
         head = self.heads[term]

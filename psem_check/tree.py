@@ -16,6 +16,7 @@ from psem_check.terms import BOOL, INT, REAL, Rejected, Term, Terms
 
 DEFINES = ("define", "recursion", "choose")
 ASSUMES = ("suppose", "axiom")
+RULES = (*DEFINES, *ASSUMES, "instance", "prove", "induct", "extend", "refute")
 
 
 @dataclass(frozen=True)
@@ -30,13 +31,17 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class Theorem:
-    """What a step concludes; `under` are numbers of hypotheses, and names of axioms of reasoning."""
+    """What a step concludes; `under` are numbers of hypotheses, and names of axioms of reasoning.
+
+    Of a refutation `given` and `goal` are of the claim, which `values` of its variables make false.
+    """
 
     name: str
     rule: str
     given: tuple[Term, ...]
     goal: Term
     under: frozenset[int | str] = frozenset()
+    values: tuple[tuple[Term, Term], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -64,27 +69,16 @@ class Part:
 
     def take(self, step: Mapping[str, Any]) -> None:
         """Go one step further. Raises Rejected if its rule does not allow it."""
-        rules: dict[Any, Callable[..., None]] = {
-            "define": self._define,
-            "recursion": self._recursion,
-            "choose": self._choose,
-            "suppose": self._suppose,
-            "axiom": self._axiom,
-            "instance": self._instance,
-            "prove": self._prove,
-            "induct": self._induct,
-            "extend": self._extend,
-            "refute": self._refute,
-        }
         rule = step.get("rule")
-        if rule not in rules:
+        if rule not in RULES:
             raise Rejected(f"{rule} is not a rule")
         if rule != "instance":
             name = step["name"]
             if plain(name) in self._names:
                 raise Rejected(f"{name} is not a new name")
             self._names.add(name)
-        rules[rule](**{key: value for key, value in step.items() if key != "rule"})
+        go: Callable[..., None] = getattr(self, f"_{rule}")
+        go(**{key: value for key, value in step.items() if key != "rule"})
 
     # ------------------------------------------------------------------ definitions
     def _define(self, name: str, symbol: int, params: list[Term], body: Term) -> None:
@@ -249,7 +243,7 @@ class Part:
         formula = self.terms.substitute(self.terms.implication(given, claim), chosen)
         if Forms(self.terms).of(formula) != FALSE:
             raise Rejected("its values do not refute it")
-        self._conclude(Theorem(name, "refute", (), self.terms.negation(formula)))
+        self._conclude(Theorem(name, "refute", tuple(given), claim, values=tuple(chosen.items())))
 
     # ------------------------------------------------------------------ what the rules ask for
     def _conclude(self, theorem: Theorem, defines: int | None = None) -> None:

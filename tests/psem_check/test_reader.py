@@ -231,3 +231,11 @@ def test_a_symbol_has_no_values_name():
     document["claims"][0]["parts"][0]["symbols"] = [0, 2]
     with pytest.raises(Rejected, match="a value"):
         printed_of(document)
+
+
+def test_a_refutation_is_printed_as_the_claim_and_the_values_that_make_it_false():
+    lines = printed_of(of_claims("E8"))
+    at = lines.index("  not always sums_depend_on_their_order")
+    assert lines[at + 1] == "    for all g"
+    assert "    fp.eq(fp.add(fp.add(1.0, g), g), fp.add(1.0, fp.add(g, g)))" in lines
+    assert any(line.startswith("    false where g = 1.11022") for line in lines)
