@@ -106,6 +106,7 @@ def operations_do_what_their_types_say(k: Kernel) -> tuple[Theorem, ...]:
         *_positions(k.part("positions"), (0,)),
         *_positions(k.part("positions_told_apart"), (0, 1)),
         *_parts_of_a_norm(k.part("norms")),
+        _parts_of_other_devices(k.part("parts")),
     )
 
 
@@ -370,4 +371,29 @@ def _parts_of_a_norm(k: Kernel) -> tuple[Theorem, ...]:
             parts(elements, n) == whole(elements),
             uses=[one.at(**at), some],
         ),
+    )
+
+
+def _parts_of_other_devices(k: Kernel) -> Theorem:
+    """What is made, on each device, of the part of the one so many places on adds up to the same.
+
+    `made`: of a value that all devices have, and a device's part. Devices are counted around.
+    """
+    n, d, p = k.fixed("n", IntSort()), *k.integers("d p")
+    made = k.function("made", IntSort(), RealSort())
+    some = k.suppose("there_are_devices", [], n >= 1)
+    around = k.suppose("devices_are_counted_around", [d], made(d + n) == made(d))
+    parts = total(k, "sum_of_made", [p], d, made(d + p))
+    one_further = k.induct(
+        "parts_one_place_on",
+        d,
+        parts(p + 1, d) + made(p) == parts(p, d + 1),
+        base=[parts.start, parts.start.at(p=p + 1), parts.next.at(d=0)],
+        step=[parts.next.at(p=p + 1), parts.next.at(d=d + 1)],
+    )
+    return k.induct(
+        "parts_of_whichever_devices_add_up_to_the_same",
+        p,
+        parts(p, n) == parts(0, n),
+        step=[one_further.at(d=n), parts.next.at(d=n), around.at(d=p), some],
     )
