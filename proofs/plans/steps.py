@@ -91,7 +91,8 @@ def _require_layers_made_again(plan: str, plain: Programs, again: Programs) -> N
 def _require_lines_are_told(plan: str, step: Step) -> None:
     """Raise KernelError unless of a part without a move one of its lines is said to be wrong.
 
-    And unless the states' schedule of a group neither counts tokens nor divides by their number.
+    And unless the states' schedule of a group neither counts tokens nor divides by their number, and
+    makes no activations again.
     """
     at = max(range(len(step.programs)), key=lambda number: len(step.programs[number].moves))
     program = step.programs[at]
@@ -104,6 +105,7 @@ def _require_lines_are_told(plan: str, step: Step) -> None:
     for op in (
         Op(Kind.COUNT, Phase.REDUCE, Buffer.TOKENS),
         Op(Kind.DIVIDE, Phase.REDUCE, Buffer.GRADIENTS, by=Buffer.TOTAL_TOKENS),
+        Op(Kind.RECOMPUTE, Phase.REDUCE, Buffer.PARAMETERS, Buffer.ACTIVATIONS),
     ):
         counted = replace(first.schedule, finish=(op, *first.schedule.finish))
         if not _wrong(replace(step, groups=(replace(first, schedule=counted), *rest))):
@@ -122,8 +124,9 @@ def _wrong(step: Step) -> Any:
 def _require_faults_are_found(plan: str, step: Step) -> None:
     """Raise KernelError unless a step with another norm is rejected just where it is not right."""
     several = len(step.groups) > 1
-    if several and _is_accepted_of_its_own(step):
-        raise KernelError(f"{plan}: each group of weights is clipped by its own norm")
+    for in_micro_step in (False, True) if several else ():
+        if _is_accepted_of_its_own(step, in_micro_step):
+            raise KernelError(f"{plan}: each group of weights is clipped by its own norm")
     for number, fault in _faults(step):
         other = replace(step, groups=(*step.groups[:number], fault, *step.groups[number + 1 :]))
         right = every_slice_counts_once(other)
@@ -138,22 +141,28 @@ def _require_faults_are_found(plan: str, step: Step) -> None:
             raise KernelError(f"{plan}: another norm is {_VERDICT[accepted]}: {lines}")
 
 
-def _is_accepted_of_its_own(step: Step) -> bool:
-    """Whether a step is accepted, or right, whose groups add their norms to no others'."""
+def _is_accepted_of_its_own(step: Step, in_micro_step: bool) -> bool:
+    """Whether a step is accepted, or right, whose groups add their norms to no others'.
+
+    Of one micro-step all lines before the clip may be in it.
+    """
 
     def own(op: Op) -> Op:
         return replace(op, axes=along_devices(op.axes))
 
     def alone(schedule: Schedule) -> Schedule:
-        lines = (own(op) for op in schedule.finish if op.axes != (ALL_WEIGHTS,))
-        return replace(schedule, finish=tuple(lines))
+        lines = [own(op) for op in schedule.finish if op.axes != (ALL_WEIGHTS,)]
+        at = [op.kind for op in lines].index(Kind.CLIP) if in_micro_step else 0
+        micro_step = (*schedule.micro_step, *lines[:at])
+        return replace(schedule, micro_step=micro_step, finish=tuple(lines[at:]))
 
     groups = tuple(replace(group, schedule=alone(group.schedule)) for group in step.groups)
     other = replace(step, groups=groups)
     try:
-        return _is_accepted(other, groups) or every_slice_counts_once(other)
+        accepted = _is_accepted(other, groups, 1 if in_micro_step else MICRO_STEPS)
     except LayoutError:
-        return every_slice_counts_once(other)
+        accepted = False
+    return accepted or (not in_micro_step and every_slice_counts_once(other))
 
 
 def _require_placed(plan: str, product: Product, parts: Sequence[Part], ends: set[str]) -> None:
@@ -173,13 +182,13 @@ def _require_placed(plan: str, product: Product, parts: Sequence[Part], ends: se
             raise KernelError(f"{plan}: {group.weights} are placed otherwise than the profile says")
 
 
-def _is_accepted(step: Step, groups: Sequence[Group]) -> bool:
+def _is_accepted(step: Step, groups: Sequence[Group], micro_steps: int = MICRO_STEPS) -> bool:
     """Whether some groups' schedules are right, of programs that are. Raises LayoutError if the rest of
     a step is not.
     """
     check_parts(step)
     schedules = (group.schedule for group in groups)
-    return all(check(s, dict.fromkeys(s.axes, DEVICES), MICRO_STEPS).accepted for s in schedules)
+    return all(check(s, dict.fromkeys(s.axes, DEVICES), micro_steps).accepted for s in schedules)
 
 
 def _faults(step: Step) -> Iterator[tuple[int, Group]]:
@@ -188,6 +197,8 @@ def _faults(step: Step) -> Iterator[tuple[int, Group]]:
         for finish in _other_norms(group.schedule, axes_of(step)):
             yield number, replace(group, schedule=replace(group.schedule, finish=finish))
         if len(step.groups) > 1:
+            for finish in _weights_first(group.schedule.finish):
+                yield number, replace(group, schedule=replace(group.schedule, finish=finish))
             unclipped = (op for op in group.schedule.finish if not {op.target, op.by} & {Buffer.NORM})
             without = replace(group.schedule, finish=tuple(unclipped), training=PLAIN)
             yield number, replace(group, schedule=without)
@@ -203,6 +214,14 @@ def _other_norms(schedule: Schedule, every: Axes) -> Iterator[tuple[Op, ...]]:
             yield *before[:i], *instead, *before[i + 1 :]
         if i and Buffer.NORM is op.target is before[i - 1].target:
             yield *before[: i - 1], op, before[i - 1], *before[i + 1 :]
+
+
+def _weights_first(finish: Sequence[Op]) -> Iterator[tuple[Op, ...]]:
+    """With the sum over groups of weights before those over devices."""
+    for i, op in enumerate(finish):
+        if ALL_WEIGHTS in op.axes[1:]:
+            over = replace(op, axes=(ALL_WEIGHTS,)), replace(op, axes=along_devices(op.axes))
+            yield (*finish[:i], *over, *finish[i + 1 :])
 
 
 def _other_lines(op: Op, own: Axes, every: Axes) -> Iterator[tuple[Op, ...]]:
