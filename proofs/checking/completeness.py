@@ -11,7 +11,7 @@ from typing import Any
 from proofs.checking.further_schedules import Further, further_schedules, values_for_slices
 from proofs.checking.matching_schedules import Accepted, accepted_schedules
 from proofs.checking.right_sizes import sizes_are_found
-from proofs.checking.witnesses import Broken, broken_schedules
+from proofs.checking.witnesses import Broken, broken_schedules, of_zeros
 from proofs.claim import claim
 from proofs.language.type_system import AXIS, OPERATORS, kinds, name, one_axis
 from proofs.tools.sums import closed_form
@@ -27,7 +27,7 @@ from spec.devices.operators import OTHER, SUM_ALL, NormalForm, Operator, PerDevi
 from spec.language.schedule import MICRO_STEPS, Schedule
 from spec.meaning.match import Copies, Place, first_difference
 from spec.meaning.reference import Reference, first_divergence, primes, run
-from spec.models.states import MIXED_ADAM
+from spec.models.states import MIXED_ADAM, POLICIES
 from spec.numbers.arithmetic import ceil_div
 from spec.plans.placement import BATCH, on_batch
 from spec.plans.strategies import STRATEGIES
@@ -40,7 +40,8 @@ MOST = 4  # devices of a run in numbers
 
 @claim("T3")
 def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
-    """Normal forms that differ on a device differ there for some contributions; rejections diverge.
+    """Normal forms that differ on a device differ there for some contributions; of each need a rejected
+    schedule diverges.
 
     The coefficient of a form on a device is what it gives when only that device contributes, and only
     one: so forms with a different coefficient differ (n >= 3; for smaller n on the devices that
@@ -57,6 +58,8 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
     for schedule, fit in values_for_slices():
         if check(schedule, {BATCH: 2}).rule != ("" if fit else "room"):
             raise KernelError(f"{k.claim}: values where there is room for slices, which fit: {fit}")
+    if check(of_zeros(), {BATCH: 2}, policy=POLICIES["fp32-adam"]).rule != "current":
+        raise KernelError(f"{k.claim}: moments are there where zeros are made")
     return (
         *(_probed(k.part(f"probe_{name(op)}"), op) for op in OPERATORS),
         *(_counted(k.part(f"count_{name(op)}"), op) for op in OPERATORS),

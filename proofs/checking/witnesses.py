@@ -280,6 +280,14 @@ def _of_no_moments() -> Schedule:
     return replace(gathered, finish=(sum_, gather, made, *others))
 
 
+def of_zeros() -> Schedule:
+    """Whole optimizer state is gathered, and made zero: of moments alone nothing is left."""
+    gathered = schedule_of(on_batch("R", "S*", "R", "S"))
+    sum_, gather, *others = gathered.finish
+    zero = operation(Kind.ZERO, Buffer.OPTIMIZER_VIEW, span=Span.UNIT)
+    return replace(gathered, finish=(sum_, gather, zero, *others))
+
+
 def _of_two_reads() -> Schedule:
     """Data parallelism that adds what is not known, and takes off what it reads there once more."""
     fresh = Buffer.FRESH
