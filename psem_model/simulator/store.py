@@ -328,7 +328,8 @@ class Store:
         elements = piece.array.shape[-1] if as_is else layout.size(room)
         copied = 0
         if buffer in (Buffer.FRESH, Buffer.TIED) and self.meter.makes_copies:
-            copied = layout.padded if self.pads_copies and not room else elements
+            is_padded = self.pads_copies and not room and not layout.owners
+            copied = layout.padded if is_padded else elements
         self._place(buffer, unit, Block(array, held, host, room, elements, copied))
 
     def _merged(

@@ -171,9 +171,9 @@ class Sizes:
     def copied(self, within: tuple[str, ...], span: Span, passing: tuple[Unit, ...]) -> Number:
         """Bytes of the copy in which gradients of a slice are summed, while they are there.
 
-        In one that is made of each unit's in any case, all its slices are padded.
+        In one that is made of each unit's in any case, all its slices are padded, but owners'.
         """
-        axes = () if within or not self.policy.copied else self.cut
+        axes = () if within or self.owners or not self.policy.copied else self.cut
         slices = group_size(self.mesh, axes)
         return slices * self.slice(within + axes, span, passing) * self.policy.bytes_copied
 
