@@ -84,13 +84,14 @@ def placings(plan: Plan, to_run: Callable[[Group], Schedule]) -> list[Placing]:
             for name in plan.costs[piece.part.name].parameters:
                 owned.setdefault((piece.layer, name), piece.part.name)
         for group in stage.groups:
-            cuts = _cuts(plan, group, [*_weights(plan, group, owned)])
+            weights = [*_weights(plan, group, owned)]
+            cuts = _cuts(plan, group, weights)
             keys = tuple(key for unit in cuts for weight in unit for key in weight.keys)
             axes = group.costs.schedule.axes
             pipe = next((axis for axis in axes if axis == plan.step.pipe), "")
             stages = plan.shared.get(keys[0][::-1], (stage.number,)) if pipe else (stage.number,)
             number = next(n for n, of in enumerate(plan.step.groups) if group.weights[0] in of.weights)
-            of_group = to_run(group), keys, _as_cut(plan, group, cuts), stages, pipe, number
+            of_group = to_run(group), keys, _as_cut(plan, group, weights, cuts), stages, pipe, number
             found.append(Placing(*of_group, sum(map(len, cuts))))
     return [*dict.fromkeys(found)]
 
@@ -109,7 +110,8 @@ def cuts_of_opaque(plan: Plan, group: Group) -> tuple[Cut, ...]:
         Weight(0, (name,), "", _vector(plan, costs.program.part.name, (name,)))
         for name in group.weights
     ]
-    return _as_cut(plan, group, _cuts(plan, group, weights or whole))
+    here = weights or whole
+    return _as_cut(plan, group, here, _cuts(plan, group, here))
 
 
 class Weight(NamedTuple):
@@ -159,8 +161,12 @@ def _vector(plan: Plan, part: str, names: tuple[str, ...]) -> Vector:
     return vector.rows * vector.row, vector.row
 
 
-def _as_cut(plan: Plan, group: Group, cuts: list[list[Weight]]) -> tuple[Cut, ...]:
-    """Units cut by rows, or into elements; or of weights that have one owner each; or all alike."""
+def _as_cut(
+    plan: Plan, group: Group, weights: list[Weight], cuts: list[list[Weight]]
+) -> tuple[Cut, ...]:
+    """Units cut by rows, or into elements; or of weights that have one owner each, dealt out in the
+    order of the model; or all alike.
+    """
     psi = group.costs.sizes.psi
     if not plan.has_units:
         unit = group.costs.sizes.unit or psi
@@ -170,9 +176,13 @@ def _as_cut(plan: Plan, group: Group, cuts: list[list[Weight]]) -> tuple[Cut, ..
     if not plan.profile.owners or not axes:
         is_flat = plan.profile.units is Units.BUCKET or plan.profile.padding is Padding.ELEMENT
         return tuple(flat(cut.length) if is_flat else cut for cut in map(Cut, units))
-    lengths = [length for unit in units for length, _ in unit]
-    owners = iter(dealt(lengths, int(group_size(plan.mesh, axes))))
-    return tuple(Cut(unit, tuple(next(owners) for _ in unit)) for unit in units)
+    lengths = [weight.vector[0] for weight in weights]
+    dealt_out = dealt(lengths, int(group_size(plan.mesh, axes)))
+    owners = {weight.keys: owner for weight, owner in zip(weights, dealt_out, strict=True)}
+    return tuple(
+        Cut(unit, tuple(owners[weight.keys] for weight in cut))
+        for unit, cut in zip(units, cuts, strict=True)
+    )
 
 
 def _grouped(weights: Iterable[Weight], sizes: Iterable[int]) -> Iterator[list[Weight]]:
