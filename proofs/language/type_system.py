@@ -379,7 +379,8 @@ def _parts_of_other_devices(k: Kernel) -> Theorem:
 
     `made`: of a value that all devices have, and a device's part. Devices are counted around.
     """
-    n, d, p = k.fixed("n", IntSort()), *k.integers("d p")
+    n = k.fixed("n", IntSort())
+    d, p = k.integers("d p")
     made = k.function("made", IntSort(), RealSort())
     some = k.suppose("there_are_devices", [], n >= 1)
     around = k.suppose("devices_are_counted_around", [d], made(d + n) == made(d))
