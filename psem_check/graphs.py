@@ -72,7 +72,10 @@ class Graph:
             made = ("Sort", _new(name, self._named))
         elif kind == "Values":
             name, names = _of_length(parts, 2)
-            values = tuple(_new(value, self.values) for value in listed(names))
+            values = tuple(map(plain, listed(names)))
+            if len({*values}) != len(values):
+                raise Rejected(f"two values of {name} have the same name")
+            self.values.update(values)
             made = ("Values", _new(name, self._named), values)
             if not names:
                 raise Rejected(f"{name} has no values")
@@ -130,10 +133,10 @@ def plain(given: Any) -> str:
 
 
 def _new(given: Any, known: set[str]) -> str:
-    """The name of a sort or of a value, beside those that are known."""
+    """The name of a sort, beside those that are known."""
     name = plain(given)
     if name in known or name in (*PLAIN, "Array"):
-        raise Rejected(f"two sorts or values have the name {name}")
+        raise Rejected(f"two sorts have the name {name}")
     known.add(name)
     return name
 

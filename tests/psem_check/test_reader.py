@@ -149,7 +149,7 @@ def test_a_sort_is_declared_once():
 
 def test_a_name_that_is_printed_is_of_one_thing():
     mode = ["Values", "Mode", ["R", "S"]]
-    for sorts in ([mode, ["Sort", "Mode"]], [mode, ["Values", "Kind", ["R"]]], [["Sort", "nan"]]):
+    for sorts in ([mode, ["Sort", "Mode"]], [["Values", "Mode", ["R", "R"]]], [["Sort", "nan"]]):
         with pytest.raises(Rejected):
             Graph().read(sorts, [], [])
 
