@@ -73,12 +73,10 @@ class Graph:
         elif kind == "Values":
             name, names = _of_length(parts, 2)
             values = tuple(map(plain, listed(names)))
-            if len({*values}) != len(values):
-                raise Rejected(f"two values of {name} have the same name")
+            if not values or len({*values}) != len(values):
+                raise Rejected(f"the values of {name} are not distinct")
             self.values.update(values)
             made = ("Values", _new(name, self._named), values)
-            if not names:
-                raise Rejected(f"{name} has no values")
         else:
             raise Rejected(f"{entry} is not a sort")
         if size > LARGEST:

@@ -103,10 +103,10 @@ class Meter:
         self.live[block.host][buffer] += block.elements
         self.copied += block.copied
         if block.elements > 0 and not block.host:
-            parts = self.bytes(False)
-            total = sum(parts.values())
+            total = sum(n * self.widths[b] for b, n in self.live[False].items())
+            total += self.copied * self.summed
             if total > self.peak:
-                self.peak, self.peak_parts = total, parts
+                self.peak, self.peak_parts = total, self.bytes(False)
 
     def take(self, buffer: Buffer, block: Block) -> None:
         """There is a block less."""
@@ -327,7 +327,7 @@ class Store:
         as_is = piece.fresh and replaced and parts == ALL and needed == support
         elements = piece.array.shape[-1] if as_is else layout.size(room)
         copied = 0
-        if buffer in (Buffer.FRESH, Buffer.TIED) and self.meter.makes_copies:
+        if buffer in (Buffer.FRESH, Buffer.TIED) and self.meter.makes_copies and not host:
             is_padded = self.pads_copies and not room and not layout.owners
             copied = layout.padded if is_padded else elements
         self._place(buffer, unit, Block(array, held, host, room, elements, copied))

@@ -171,7 +171,8 @@ class Sizes:
     def copied(self, within: tuple[str, ...], span: Span, passing: tuple[Unit, ...]) -> Number:
         """Bytes of the copy in which gradients of a slice are summed, while they are there.
 
-        In one that is made of each unit's in any case, all its slices are padded, but owners'.
+        One that is made whatever the types (`policy.copied`) has room for the padding of all slices;
+        owners' have none.
         """
         axes = () if within or self.owners or not self.policy.copied else self.cut
         slices = group_size(self.mesh, axes)

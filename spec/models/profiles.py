@@ -192,10 +192,8 @@ class Profile:
 
     def in_plan(self, policy: BytePolicy, is_staged: bool) -> Profile:
         """With what follows from a plan: from its optimizer, and from whether layers are in stages."""
-        given, waits = (
-            Samples.STEP if is_staged else Samples.MICRO_BATCH,
-            is_staged and self.waits_staged,
-        )
+        given = Samples.STEP if is_staged else Samples.MICRO_BATCH
+        waits = is_staged and self.waits_staged
         return replace(
             self,
             each=self.each and not waits,
@@ -213,9 +211,13 @@ class Profile:
 
     def types(self, policy: BytePolicy) -> BytePolicy:
         """The types of states, with those in which they pass."""
-        copied = self.copies and self.units is not Units.BUCKET
-        types = replace(policy, gathered=self.gathered, reduced=self.reduced, copied=copied)
-        return replace(types, quantised=self.quantised)
+        return replace(
+            policy,
+            gathered=self.gathered,
+            reduced=self.reduced,
+            quantised=self.quantised,
+            copied=self.copies and self.units is not Units.BUCKET,
+        )
 
 
 TEXTBOOK = Profile()

@@ -353,45 +353,21 @@ def test_what_is_not_known_and_taken_off_from_itself_is_rejected_though_it_does_
     assert (first_divergence(schedule, {"dp": 2}, data=any_numbers) is None) is matches
 
 
-NEVER_RESET = """
-axes = ["dp"]
-[step]
-micro_step = [
-  { op = "forward", source = "parameters", into = "activations" },
-  { op = "backward", source = "parameters", into = "gradients" },
-]
-finish = [
-  { op = "accumulate", source = "gradients", into = "fresh gradients" },
-  { op = "all_reduce", source = "fresh gradients", axes = ["dp"] },
-  { op = "update", source = "fresh gradients", into = "optimizer" },
-  { op = "zero", source = "fresh gradients", span = "whole" },
-  { op = "accumulate", source = "gradients", into = "fresh gradients" },
-  { op = "scale", source = "fresh gradients", by = -1 },
-]
-"""
+def never_reset(each, *last):
+    return whole(each, *last, rest="").replace('  { op = "reset", source = "gradients" },\n', "")
+
+
+ADDED = '{ op = "accumulate", source = "gradients", into = "fresh gradients" },'
+TURNED = '{ op = "scale", source = "fresh gradients", by = -1 },'
+OLD = f'{{ op = "zero", source = "fresh gradients", span = "whole" }}, {ADDED} {TURNED}'  # taken off
+APPLIED = ALL_REDUCE.replace("grad", "fresh grad"), UPDATE.replace('"grad', '"fresh grad')
 SIGN = '{ op = "scale", source = "gradients", by = -1, within = ["dp"] },'
-NORM_OF_SIGNS = f"""
-axes = ["dp"]
-[training]
-clip = true
-[step]
-micro_step = [
-  {{ op = "forward", source = "parameters", into = "activations" }},
-  {{ op = "backward", source = "parameters", into = "gradients" }},
-]
-finish = [
-  {{ op = "all_reduce", source = "gradients", axes = ["dp"] }},
-  {SIGN}
-  {{ op = "square_norm", source = "gradients", into = "norm" }},
-  {SIGN}
-  {{ op = "clip", source = "gradients", by = "norm" }},
-  {{ op = "update", source = "gradients", into = "optimizer" }},
-  {{ op = "reset", source = "gradients" }},
-]
-"""
+SQUARES = '{ op = "square_norm", source = "gradients", into = "norm" },'
+CLIP = '{ op = "clip", source = "gradients", by = "norm" },'
+NORM = whole("", ALL_REDUCE, SIGN, SQUARES, SIGN, CLIP, UPDATE, rest="[training]\nclip = true")
 
 
-@pytest.mark.parametrize(("text", "steps"), [(NEVER_RESET, 12), (NORM_OF_SIGNS, 2)])
+@pytest.mark.parametrize(("text", "steps"), [(never_reset("", ADDED, *APPLIED, OLD), 12), (NORM, 2)])
 def test_what_cancels_in_sums_that_never_end_or_in_squares_is_rejected_though_it_matches(text, steps):
     """T4 names both; a rejection without a run that diverges says so."""
     schedule = loads(text, "mine.toml")
@@ -401,27 +377,10 @@ def test_what_cancels_in_sums_that_never_end_or_in_squares_is_rejected_though_it
     assert "not all that is rejected does" in found.sections()[0].notes[-1]
 
 
-ONE_MICRO_STEPS = """
-axes = ["dp"]
-[step]
-micro_step = [
-  { op = "forward", source = "parameters", into = "activations" },
-  { op = "zero", source = "fresh gradients", span = "whole" },
-  { op = "accumulate", source = "gradients", into = "fresh gradients" },
-  { op = "scale", source = "fresh gradients", by = -1 },
-  { op = "backward", source = "parameters", into = "gradients" },
-  { op = "accumulate", source = "gradients", into = "fresh gradients" },
-]
-finish = [
-  { op = "all_reduce", source = "fresh gradients", axes = ["dp"] },
-  { op = "update", source = "fresh gradients", into = "optimizer" },
-]
-"""
-
-
 def test_a_run_that_diverges_has_the_micro_steps_that_are_given():
     """Of two, what is applied is the last one's gradient alone; with one all matches."""
-    schedule = loads(ONE_MICRO_STEPS, "mine.toml")
+    text = never_reset(ADDED, *APPLIED).replace('{ op = "backward"', f'{OLD} {{ op = "backward"')
+    schedule = loads(text, "mine.toml")
     one, two = (check_schedule(schedule, {"micro_steps": n}, None) for n in (1, 2))
     assert one.run is None
     assert two.run.case.micro_steps == 2

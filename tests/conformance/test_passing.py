@@ -23,6 +23,8 @@ def test_every_case_of_fsdp2_has_it_recorded():
 
 
 def test_no_case_has_more_at_once_than_psem_says():
-    """Nor far less: units are not alike, and not all of a turn is there together."""
-    for case, log in AS_USUAL[::3]:
-        assert all(Fraction(3, 5) <= share <= 1 for share in shares(case, log)), case.name
+    """Nor less than half: of what psem has of a turn the gradients are there with all before they are
+    summed, and with their copy then.
+    """
+    for case, log in AS_USUAL:
+        assert all(Fraction(1, 2) <= share <= 1 for share in shares(case, log)), case.name

@@ -80,6 +80,7 @@ def test_gradients_that_wait_whole_may_be_placed_so(psem):
         ("zero3(2) * cp(2)", "fully-shard+all-gather-rotate", ""),
         ("zero1(2)", "zero-redundancy+parameters-as-bucket-view", "as-bucket-view changes nothing"),
         ("fsdp(2)", "fully-shard+bf16+cpu", "cpu changes nothing of this plan: layer_norm"),
+        ("tp(2)", "fully-shard", "fully-shard changes nothing of this plan beyond what it is like"),
         ("tp(2)", "common", ""),
     ],
 )
@@ -93,13 +94,6 @@ def test_a_name_that_changes_nothing_of_a_plan_is_said(strategy, profile, words,
         assert ("changes nothing" in out) is bool(words)
         document = json.loads(psem(command, strategy, *SHAPE, "--profile", profile, "--json")[1])
         assert document.get("profile", document)["without_effect"] == found
-
-
-def test_a_profile_that_changes_nothing_beyond_what_it_is_like_is_said():
-    """Stages whose weights no device shares."""
-    asked = Asked("predict", "pp(2)", model=MODEL | {"layers": "2"}, profile="fully-shard")
-    (found,) = without_effect(read(asked))
-    assert found == "fully-shard changes nothing of this plan beyond what it is like"
 
 
 def test_an_addition_that_nothing_is_known_of_is_named_as_not_applied(psem):

@@ -21,6 +21,7 @@ def notes(strategy, profile, name="llama-3-8b", **options):
         ("fsdp(2) * tp(2)", "fsdp2", "in the 2 bytes"),
         ("fsdp(2) * tp+sp(2)", "fully-shard+no-sync", "summed once"),
         ("fsdp(2) * pp(2)", "fully-shard", "gathers less"),
+        ("fsdp(2) * tp(2) * pp(2)", "fully-shard", "of all words"),
         ("fsdp-offload(2)", "fully-shard-offload+no-sync", "have waited go to the host"),
         ("zero1(2)", "zero-redundancy+no-sync", "whole gradients"),
         ("tp(16)", "megatron", "no copies of key-value heads"),
