@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from psem_model.simulator.rests import Cut, Rests, flat
 from psem_model.simulator.stages import Kept
 from psem_model.simulator.tables import OUTSIDE, Key
 from spec.devices.mesh import group_size
+from spec.language.moves import VOCABULARY
 from spec.language.schedule import Schedule
 from spec.models.custom import Custom
 from spec.models.opaque import Opaque
@@ -54,9 +56,11 @@ def devices_of(
 
 
 def with_parts(plan: Plan) -> Transformer | Custom:
-    """The model, of a plan that is not opaque. Raises TypeError."""
+    """The model, with words as they are padded, of a plan that is not opaque. Raises TypeError."""
     if isinstance(plan.model, Opaque):
         raise TypeError(f"{plan.text}: nothing is known of its model")
+    if isinstance(plan.model, Transformer):
+        return replace(plan.model, vocabulary=plan.indices[VOCABULARY])
     return plan.model
 
 

@@ -20,8 +20,8 @@ from spec.costs.model_costs import (
 )
 from spec.derivation.programs import EVERYTHING, program_of
 from spec.devices.layouts import LayoutError
-from spec.devices.mesh import Device
-from spec.language.moves import Move
+from spec.devices.mesh import Device, group_size
+from spec.language.moves import VOCABULARY, Axis, Move
 from spec.language.programs import Program
 from spec.language.schedule import Op
 from spec.models.parts import Model
@@ -226,6 +226,17 @@ class PartCosts:
 def choices(indices: Indices, model: Model) -> Number:
     """How often tokens of a micro-batch choose an expert, on all devices."""
     return indices["b"] * indices["s"] * model.chosen if isinstance(model, Transformer) else 0
+
+
+def with_words(
+    indices: Indices, axes: Iterable[Axis], mesh: Mapping[str, Number], multiple: int
+) -> Indices:
+    """With words padded to a multiple of so many for each device that cuts them."""
+    cutting = [axis.name for axis in axes if VOCABULARY in axis.weight_indices]
+    if multiple == 1 or not indices.get(VOCABULARY):
+        return indices
+    unit = multiple * group_size(mesh, cutting)
+    return {**indices, VOCABULARY: unit * quotient(indices[VOCABULARY], unit)}
 
 
 def with_slots(indices: Indices, model: Model, cells: Number) -> Indices:

@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import groupby
 
 from psem_model.predict.activations import Activations
-from psem_model.predict.parts import BACKWARD, FORWARD, Moved, PartCosts, with_slots
+from psem_model.predict.parts import BACKWARD, FORWARD, Moved, PartCosts, with_slots, with_words
 from psem_model.predict.weights import Group, Placeholders, StageWeights, placeholders
 from psem_model.text.figures import counted
 from spec.costs.communication import Transfer, transfers
@@ -46,13 +46,12 @@ class Plan:
     `micro_batch`: samples of a micro-batch, on each device of the axes that cut samples.
     `unit`: elements gathered and reduced at a time; if it is not given, those of the largest of a
     layer, the embedding and the head (an opaque model is one unit), and states are padded as if all
-    units were as large.
-    `again`: what layers make again for backward. `offload`: what they keep for it is kept on the host.
-    `text`: the product as typed. `written`: the step, where it was written in a file. `padded`: sizes
-    as they are, not as if all divided. `perceptron`: layers and width, if that is what an opaque model
-    is. `profile`: how a system realises it. `stored`: what weights are stored in. `beside`: a plan
-    otherwise realised, whose parts' costs it has where programs are the same. `told`: the stage whose
-    memory and traffic are told, in place of the fullest and the busiest.
+    units were as large. `again`: what layers make again for backward. `offload`: what they keep for it
+    is kept on the host. `text`: the product as typed. `written`: the step, where it was written in a
+    file. `padded`: sizes as they are, not as if all divided. `perceptron`: layers and width, if that is
+    what an opaque model is. `profile`: how a system realises it. `stored`: what weights are stored in.
+    `beside`: a plan otherwise realised, whose parts' costs it has where they are the same. `told`: the
+    stage that is told of, in place of the fullest and the busiest.
     """
 
     model: Model
@@ -97,7 +96,8 @@ class Plan:
     def indices(self) -> Indices:
         """How many values each index has in all. Slots of experts: each device's own, rounded up."""
         samples = group_size(self.mesh, self.sample_axes)
-        found = self.model.sizes(self.micro_batch * samples, self.sequence)
+        sizes = self.model.sizes(self.micro_batch * samples, self.sequence)
+        found = with_words(sizes, self.axes, self.mesh, self.profile.words_a_device)
         positions = group_size(self.mesh, [a.name for a in self.axes if a.stream == POSITIONS])
         return with_slots(found, self.model, samples * positions)
 

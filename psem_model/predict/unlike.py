@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import prod
 
 from psem_model.predict.plan import Plan
-from spec.derivation.programs import EVERYTHING
-from spec.language.moves import VOCABULARY, Axis
 from spec.models.states import State
 from spec.models.transformer import Transformer
 
@@ -31,15 +28,10 @@ VIEWS = (
 # seen of transformers 5.23: Llama4TextMoe, MixtralExperts and the like
 OF_LLAMA_4 = "transformers' experts of Llama 4 take every token each: they keep several times as much"
 EXPERTS = "experts of transformers keep more than here"
-# Megatron-LM: training/vocab_utils.py, core/transformer/attention.py (num_query_groups < world_size),
-# core/tensor_parallel/layers.py, core/transformer/moe/token_dispatcher.py
-PADDED = "it pads words to a multiple of {} x tp, unless told otherwise; here to one of tp"
+# Megatron-LM: core/transformer/attention.py (num_query_groups < world_size)
 HEADS = "it makes no copies of key-value heads: it gathers queries, keys and values in each layer"
-AGAIN = "with tp+sp it gathers what products read once more in backward, when all is made again"
-TO_EXPERTS = "with tp+sp and experts it keeps what its dispatcher gathers; here it is gathered again"
 # DeepSpeed, runtime/zero/stage_1_and_2.py
 LINK = "of several micro-steps it brings gradients back from the host to add to them, in 2 bytes"
-WORDS_A_DEVICE = 128  # of Megatron-LM: --make-vocab-size-divisible-by
 
 
 def unlike(plan: Plan) -> Iterator[str]:
@@ -56,8 +48,8 @@ def unlike(plan: Plan) -> Iterator[str]:
         return
     if "eager" in kin and model.experts:
         yield OF_LLAMA_4 if model.weighed_first else EXPERTS
-    if "megatron" in kin:
-        yield from _of_megatron(plan, model, cuts)
+    if "megatron" in kin and any(axis.copies_of for axis in cuts):
+        yield HEADS
 
 
 def _of_shards(plan: Plan, along: str) -> Iterator[str]:
@@ -73,17 +65,3 @@ def _of_shards(plan: Plan, along: str) -> Iterator[str]:
     rests = [group.schedule.rest(State.PARAMETERS) for group in plan.step.groups]
     if profile.waits_whole and any(rest.host for rest in rests):
         yield ON_DEVICE
-
-
-def _of_megatron(plan: Plan, model: Transformer, cuts: list[Axis]) -> Iterator[str]:
-    """Of Megatron-LM, where axes cut the model."""
-    of_words = prod(plan.mesh[axis.name] for axis in cuts if VOCABULARY in axis.weight_indices)
-    if of_words > 1 and model.vocabulary % (WORDS_A_DEVICE * of_words):
-        yield PADDED.format(WORDS_A_DEVICE)
-    if any(axis.copies_of for axis in cuts):
-        yield HEADS
-    in_slices = any(axis.stream and axis.weight_indices for axis in cuts)
-    if in_slices and plan.again == EVERYTHING:
-        yield AGAIN
-    if in_slices and model.experts and len(cuts) > 1:
-        yield TO_EXPERTS

@@ -166,7 +166,7 @@ TRUTHS = (
     *("repeats", "maximum", "step_counts", "each", "holds", "holds_root", "copies", "apart"),
     *("sums_first", "like_gradients", "owners", "placeholders", "at_once", "weighs_within", "fills"),
     *("waits_whole", "waits_staged", "uneven", "copies_heads", "starts_whole", "composes"),
-    "scales_in_full",
+    *("scales_in_full", "gathers_again"),
 )
 CHANGED_BY = {"outside": "inside", "keeps": "again"}  # the field that a key changes, if it is another
 CHANGES: dict[str, Change] = {
@@ -182,10 +182,12 @@ CHANGES: dict[str, Change] = {
     "whole": _listing(lambda: (*OF_WORDS, *WORD_WEIGHTS)),
     "merged": _adding(lambda: OF_WORDS),
     "overwritten": _adding(value_names),
+    "held": _adding(value_names),
     "whole_gradients": _listing(lambda: WORD_WEIGHTS),
     "samples": _one_of(Samples),
     "buckets": _buckets,
     "uses": _number(1, 8, "how often the optimizer uses a gradient"),
+    "words_a_device": _number(1, 65536, "of how many words for each device there is a multiple"),
     "policy": _policy,
     "gathered": WIDTH,
     "reduced": _width(Fraction(1, 2), 1, 2, 4, 8),

@@ -134,15 +134,11 @@ class _Work:
         if self.lines is self.forward:
             self.made_by[line.makes] = line
 
-    def place(self, value: Value) -> None:
-        """A weight, or what the part takes, lies where the axes say."""
-        lies = {axis.name: axis.rest(value, self.part) for axis in self.every_axis}
-        self.lies.setdefault(value, lies)
-
     # ------------------------------------------------------------------------ forward
     def go_forward(self) -> None:
         for value in (*self.part.weights, *([self.part.takes] if self.part.takes else [])):
-            self.place(value)
+            rests = {axis.name: axis.rest(value, self.part) for axis in self.every_axis}
+            self.lies.setdefault(value, rests)
         for operation in self.part.operations:
             self.do(operation)
         gives = self.now[self.part.gives]
@@ -169,8 +165,7 @@ class _Work:
         self.lies[makes] = made
         self.write(line)
         self.note_inside(line)
-        is_inside = operation.function == "softmax" and not makes.width
-        if operation.does is Does.NORMALISE and (is_inside or self.open_in(makes)):
+        if operation.does is Does.NORMALISE and (makes in self.inside or self.open_in(makes)):
             self.log_totals[there[0].name] = self.total_of(operation, there[0])
         homes = self.homes(makes)
         stay = Layout.REPLICATED if makes.name in self.part.whole else Layout.SHARDED
@@ -197,8 +192,7 @@ class _Work:
             return known[0]
         rows = tuple(index for index in scores.indices if index != softmax.over)
         makes = Value(f"{softmax.makes.name}_log_total", rows, width=FULL)
-        reads = (scores,)
-        return self.emit(Operation(Does.NORMALISE, reads, makes, LOG_TOTAL, softmax.over))
+        return self.emit(Operation(Does.NORMALISE, (scores,), makes, LOG_TOTAL, softmax.over))
 
     def round(self, reads: list[Value], needed: list[Lies], axis: Axis) -> list[Lie]:
         """How operands lie along an axis; along turns, in slices if they would be gathered.
@@ -335,9 +329,7 @@ class _Work:
         found = terms[0]
         for number, term in enumerate(terms[1:], 1):
             last = "" if number == len(terms) - 1 else f" {number}"
-            makes = cotangent_of(value, f"{name}{last}")
-            self.emit(Operation(Does.ADD, (found, term), makes))
-            found = makes
+            found = self.emit(Operation(Does.ADD, (found, term), cotangent_of(value, f"{name}{last}")))
         return found
 
     def emit(self, operation: Operation) -> Value:
@@ -394,12 +386,13 @@ class _Work:
     # --------------------------------------------------------- what backward reads again
     def restored(self, value: Value) -> Value:
         """A value of forward, in backward: kept, or made again from what is kept."""
-        if is_in_turns(self.lies[value], self.turns):
+        all_again = self.again in (EVERYTHING, FROM_SLICES)
+        line, gathered = self.made_by.get(value), self.is_gathered(value)
+        anew = all_again and gathered and self.part.gathers_again
+        if is_in_turns(self.lies[value], self.turns) or anew:
             return self.made_in_turn(value)
-        if self.again in (EVERYTHING, FROM_SLICES) or value in self.back:
+        if all_again or value in self.back:
             return value
-        line = self.made_by.get(value)
-        gathered = isinstance(line, Move) and line.collective == "all_gather" and not self.holds(line)
         if isinstance(line, Move) and (gathered or value.role is Role.WEIGHT):
             self.restored(line.value)
             self.backward.append(line)
@@ -415,7 +408,7 @@ class _Work:
         return value
 
     def made_in_turn(self, value: Value) -> Value:
-        """A value of forward's turns, made again in those of backward: the softmax from its total."""
+        """A value of forward, made again in each turn of backward, or for it alone."""
         if value.role is Role.CONSTANT or value in self.in_turn:
             return self.in_turn.get(value, value)
         line = self.made_by[value]
@@ -430,16 +423,21 @@ class _Work:
         return makes
 
     def stored(self, names: frozenset[str]) -> list[Value]:
-        found = (value for value in self.now.values() if value.plain_name in names and value.width)
-        return [] if self.again in (EVERYTHING, FROM_SLICES) else [*found]
+        some = () if self.again in (EVERYTHING, FROM_SLICES) else self.now.values()
+        return [value for value in some if value.plain_name in names and value.width]
 
     def log_total(self, line: Operation) -> tuple[Value, ...]:
         """The log-sum-exp from which a softmax is made again, if it has one: of all turns."""
         known = line.does is Does.NORMALISE and self.log_totals.get(line.reads[0].name)
         return (self.bring(known, dict.fromkeys(self.turns, WHOLE)),) if known else ()
 
-    def holds(self, move: Move) -> bool:
-        return next(axis.held for axis in self.axes if axis.name == move.axis)
+    def is_gathered(self, value: Value) -> bool:
+        """Whether a value is gathered, and not kept so."""
+        line = self.made_by.get(value)
+        if not isinstance(line, Move) or line.collective != "all_gather":
+            return False
+        held = next(axis.held for axis in self.axes if axis.name == line.axis)
+        return not held and value.plain_name not in self.part.held
 
     def is_of_pairs(self, value: Value) -> bool:
         return self.again == PAIRS and {"s", "u"} <= {*value.indices}

@@ -96,7 +96,10 @@ class Profile:
     `merged`: values that backward has from others that are kept. `overwritten`: values that a kernel
     which reads them overwrites with their cotangents. `at_once`: what goes round a ring is gathered
     before its first turn.
-    `weighs_within`: odds of experts weigh what their last product reads.
+    `weighs_within`: odds of experts weigh what their last product reads. `held`: values that are kept
+    gathered, if they are gathered; `gathers_again`: other activations are gathered for backward alone,
+    even where all is made again. `words_a_device`: words are padded to a multiple of so many for each
+    device that cuts them.
     `buckets`: bytes of the first bucket, and of each other one. `copies`: gradients are copied to be
     reduced. `apart`: terms of a cotangent are summed over devices one by one, and not together.
     `sums_first`: terms of gradients over axes that cut the model are summed in every micro-step, before
@@ -155,6 +158,9 @@ class Profile:
     owners: bool = False
     at_once: bool = False
     weighs_within: bool = False
+    held: frozenset[str] = frozenset()
+    gathers_again: bool = False
+    words_a_device: int = 1
     fills: bool = False
     waits_whole: bool = False
     waits_staged: bool = False
@@ -269,6 +275,8 @@ def realised(part: Part, profile: Profile, width: Number) -> Part:
         overwritten=profile.overwritten,
         arrays=part.arrays,
         reads_first=part.reads_first,
+        held=profile.held,
+        gathers_again=profile.gathers_again,
     )
 
 

@@ -154,7 +154,9 @@ class Part:
     that backward has from others that are kept, and which take no room of their own. `apart`: terms of
     a cotangent are summed over devices one by one, and not together. `overwritten`: of values that a
     kernel which reads them overwrites with their cotangents. `arrays`: names of weights that are one
-    array. `reads_first`: rows of weights are what products read.
+    array. `reads_first`: rows of weights are what products read. `held`: names of values that are kept
+    as they are gathered; `gathers_again`: others are gathered for backward alone, even where it makes
+    again what forward gathered.
     """
 
     name: str
@@ -168,6 +170,8 @@ class Part:
     overwritten: frozenset[str] = frozenset()
     arrays: tuple[tuple[str, ...], ...] = ()
     reads_first: bool = False
+    held: frozenset[str] = frozenset()
+    gathers_again: bool = False
 
     @cached_property
     def weights(self) -> tuple[Value, ...]:

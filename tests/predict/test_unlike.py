@@ -25,7 +25,6 @@ def notes(strategy, profile, name="llama-3-8b", **options):
         ("fsdp-offload(2)", "fully-shard-offload+no-sync", "have waited go to the host"),
         ("zero1(2)", "zero-redundancy+no-sync", "whole gradients"),
         ("tp(16)", "megatron", "no copies of key-value heads"),
-        ("tp(8)", "megatron", "pads words"),
     ],
 )
 def test_what_pytorch_or_megatron_does_otherwise_is_said(strategy, profile, words):

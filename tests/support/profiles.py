@@ -13,6 +13,7 @@ from spec.models.states import State
 PAIRS = ("scores", "scores_capped", "seen", "shares", "shares_mask", "shares_dropped")
 INSIDE = (*PAIRS, "gate_open", "active", "gated", "raised", "logits", "logits_capped")
 NAMED = ("query", "middle", "up", "active", "mlp_norm", "context", "shares", "gated")
+HELD = ("attention_norm", "mlp_norm", "sent", "slot_odds", "final_norm")
 FULL = (*sorted(NORM_FUNCTIONS), "softmax")
 WORDS = ("word_weight", "head_weight")
 WHOLE = (("logits", "loss"), ("largest", "total", "lost", "loss"), (), WORDS[:1], ("logits", *WORDS))
@@ -58,6 +59,9 @@ def profiles(draw):
         step_counts=draw(st.booleans()),
         at_once=draw(st.booleans()),
         weighs_within=draw(st.booleans()),
+        held=some(HELD),
+        gathers_again=draw(st.booleans()),
+        words_a_device=draw(st.integers(1, 4)),
         waits_whole=draw(st.booleans()),
         waits_staged=draw(st.booleans()),
         owners=draw(st.booleans()),

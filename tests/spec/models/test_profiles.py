@@ -211,7 +211,7 @@ def test_placeholders_are_one_of_each_shape_and_of_one_expert():
         for given in (model, mixture)
     )
     shapes = 3 * 64 * 64, 64 * 64, 2 * 128 * 64, 128 * 64  # of query, key and value; of gate and up
-    of_head = 10 * 64
+    of_head = 128 * 64  # of words, as they are padded
     assert alone.staying == of_experts.staying == 2 * (sum(shapes) + of_head)
     assert alone.passing == 0  # that of the embedding is as large, and comes when the head's has gone
 
