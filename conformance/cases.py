@@ -211,6 +211,33 @@ def _stages() -> Iterator[Case]:
     yield Case("pp", GROUPED, on(pipe=2), order="1f1b", micro_steps=4)  # stages of two layers and one
 
 
+def _staged_states() -> Iterator[Case]:
+    """States beside pipelines."""
+    sharded = Case("fsdp2 x pp", DEEP, on(pipe=2, batch=2), micro_steps=4, order="gpipe")
+    for here in (
+        sharded,
+        replace(sharded, model=GROUPED, order="1f1b"),
+        replace(sharded, order="interleaved", chunks=2),
+    ):
+        for reshard in (None, True, False):
+            yield replace(here, reshard=reshard)
+    wide = replace(sharded, mesh=on(pipe=4, batch=2), micro_steps=8, order="1f1b")
+    yield wide
+    yield replace(wide, mesh=on(pipe=2, batch=4), order="gpipe", micro_steps=3, optimizer="momentum")
+    yield replace(wide, order="interleaved", chunks=2, mixed=True, reshard=True)
+    yield replace(wide, mesh=on(pipe=2, batch=2), micro_steps=3, mixed=True)
+    for strategy in ("ddp x pp", "zero redundancy x pp"):  # DDP fails in other orders
+        here = replace(wide, strategy=strategy, mesh=on(pipe=2, batch=2), micro_steps=3)
+        yield replace(here, model=GROUPED)
+        yield replace(here, bucket=800, optimizer="momentum")
+        yield replace(here, views=True)
+        yield replace(here, mesh=on(pipe=4, batch=2), micro_steps=5)
+    for strategy in ("fsdp2 x tp x pp", "fsdp2 x tp+sp x pp"):
+        three = Case(strategy, GROUPED, on(pipe=2, batch=2, tensor=2), micro_steps=3, order="1f1b")
+        yield three
+        yield replace(three, mixed=True, reshard=True)
+
+
 def _rings() -> Iterator[Case]:
     """Context parallelism by ring attention."""
     for n in (2, 4, 8):
@@ -298,6 +325,7 @@ def _later() -> Iterator[Case]:
         yield Case(f"fsdp2 x {strategy}", fives, on(batch=7, tensor=5), fake=True)
     yield from _whole_words()
     yield from _uneven()
+    yield from _beside_tensors()
     yield from _kernels()
     yield from _configured()
     yield from _eager()
@@ -381,6 +409,25 @@ def _uneven() -> Iterator[Case]:
         yield Case(f"fsdp2 x {strategy}", some, on(batch=2, tensor=4))
         yield Case(f"fsdp2 x {strategy}", few, on(batch=2, tensor=2))
     yield Case("tp", some, on(tensor=4), whole_words=True)
+
+
+def _beside_tensors() -> Iterator[Case]:
+    """FSDP2 beside tensor parallelism, in mixed precision, and where gradients wait."""
+    odd = Decoder(3, 20, 5, 5, 27, 35, 10)  # features and words that do not divide
+    for strategy in ("fsdp2 x tp", "fsdp2 x tp+sp"):
+        for model, batch, tensor in ((WIDE, 2, 4), (GROUPED, 2, 2), (replace(odd, fused=True), 2, 5)):
+            here = Case(strategy, model, on(batch=batch, tensor=tensor), mixed=True)
+            yield here
+            yield replace(here, micro_steps=3, each=False)
+            yield replace(here, micro_steps=2, reshard=True)
+            waits = replace(here, micro_steps=3, each=False, mixed=False)
+            yield waits
+            yield replace(waits, reshard=False, optimizer="momentum")
+        yield replace(waits, model=odd, mesh=on(batch=3, tensor=5), mixed=True, fake=True)
+        yield Case(strategy, GROUPED, on(batch=4, tensor=2), mixed=True, micro_steps=2, reshard=False)
+        yield Case(strategy, WIDE, on(batch=2, tensor=2), micro_steps=2, optimizer="sgd")
+    words = Case("fsdp2 x tp", GROUPED, on(batch=2, tensor=2), mixed=True, whole_words=True)
+    yield replace(words, micro_steps=3, each=False)
 
 
 def cases() -> tuple[Case, ...]:

@@ -19,7 +19,7 @@ from conformance.figures import (
     Figure,
     master,
 )
-from conformance.profiles import by_name, profile_of
+from conformance.profiles import SHARDED, by_name, profile_of
 from conformance.shapes import Configured, Decoder, Mlp
 from psem_model.predict.parts import Moved
 from psem_model.predict.plan import Plan, StageCosts
@@ -45,8 +45,8 @@ PRODUCTS = {
     "fsdp2": "fsdp",
     "eager": "dp",
     "hsdp": "hsdp",
-    "fsdp2 x tp": "zero3 * tp",
-    "fsdp2 x tp+sp": "zero3 * tp+sp",
+    "fsdp2 x tp": "fsdp * tp",
+    "fsdp2 x tp+sp": "fsdp * tp+sp",
 }
 PRECISIONS = {"adam": "fp32-adam", "momentum": "fp32-momentum", "sgd": "fp32-sgd"}
 MIXED = "mixed-adam-fp32-gradients"
@@ -81,19 +81,19 @@ def transformer(shape: Decoder | Configured) -> Transformer:
 
 def product_of(case: Case) -> Product:
     """The strategies of a case; with no_sync, or weights that are held, as a placement."""
-    name = PRODUCTS.get(case.strategy, case.strategy)
-    if case.strategy not in ("fsdp2", "hsdp"):
-        return parse(name).product
-    (factor,) = parse(name).product.factors
+    product = parse(PRODUCTS.get(case.strategy, case.strategy)).product
+    if case.strategy not in SHARDED:
+        return product
+    factor, *others = product.factors
     if factor.states is None:
-        raise TypeError(f"{name}: places no states")
+        raise TypeError(f"{factor.name}: places no states")
     modes = {state: dict(found) for state, found in factor.states.modes}
     if not case.each:  # gradients are whole until the last micro-step
         modes[State.GRADIENTS] = dict.fromkeys(factor.axes, R)
     for state in MODEL_STATES if case.offload else ():
         modes[state][HOST] = O
     states = place_states(factor.axes, modes, hold=case.reshard is False)
-    return Product((replace(factor, states=states),))
+    return Product((replace(factor, states=states), *others))
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class Planned:
     @property
     def in_bf16(self) -> bool:
         """Whether it is computed in bf16."""
-        return self.case.mixed and self.case.strategy in ("fsdp2", "hsdp", "eager")
+        return self.case.mixed and self.case.strategy in (*SHARDED, "eager")
 
 
 def layer_of(name: str) -> str:

@@ -38,7 +38,8 @@ TERMS = "gradients of norms stay terms: each use by the optimizer sums them, of 
 WHOLE_WORDS = "all words are on each rank: the embedding and the head are in no plan"
 OWN_FEATURES = "each rank's own features inside the MLP, without padding"
 OWN_COLUMNS = "slices of columns are copies without padding"
-FIRST = "gradients of norms are summed whole, then cut, in each micro-step"
+FIRST = "gradients of norms are summed whole, as they are, then cut"
+IN_BF16 = "logits are in bf16, and so gathered"
 LOGITS = "logits are gathered, or of each token the maximum, the sum and the loss are summed"
 COMPRESSED = "the hook compresses gradients to 2 bytes"
 FILLED = "who has no weights sends an element"
@@ -59,7 +60,7 @@ def base_of(case: Case) -> str:
         return "eager"
     if case.is_beside:
         return "fully-shard-offload"
-    if case.mixed and is_fused(case) and case.strategy in ("fsdp2", "hsdp"):
+    if case.mixed and is_fused(case) and case.strategy in SHARDED:
         return "fsdp2"
     return "loss-parallel" if case.cut_loss else NAMES.get(case.strategy, "pytorch")
 
@@ -164,6 +165,7 @@ WAYS = (
         LOGITS,
         cuts_words,
     ),
+    Way(SHARDED, ("all_gather",), ("tensor",), IN_BF16, lambda case: case.mixed),
     Way(("tp+sp",), ("all_reduce",), ("tensor",), TERMS),
     Way(("fsdp2 x tp+sp",), ("all_reduce",), ("tensor",), FIRST),
     Way(("tp", "tp+sp"), ("gradients", "waiting"), (), WORDS, cuts_words),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from conformance.cases import Case, cases
 from conformance.plans import PRECISIONS, PRODUCTS
-from conformance.profiles import changes, name_of
+from conformance.profiles import SHARDED, changes, name_of
 from conformance.shapes import Configured, Decoder, Mlp
 
 OF_MODEL = ("layers", "hidden", "heads", "kv_heads", "feed_forward", "vocabulary")
@@ -17,12 +17,12 @@ CONFIG = "config.json"  # of a model of transformers
 def strategy_of(case: Case) -> str:
     """The strategy, with the sizes of its axes."""
     name = PRODUCTS.get(case.strategy, case.strategy)
-    if case.strategy in ("fsdp2", "hsdp"):
-        name += "-hold" * (case.reshard is False) + "-offload" * case.offload
     sizes = [str(size) for _, size in case.mesh]
     names = name.split(" * ")
+    if case.strategy in SHARDED:
+        names[0] += "-hold" * (case.reshard is False) + "-offload" * case.offload
     if len(names) == 1:
-        return f"{name}({', '.join(sizes)})"
+        return f"{names[0]}({', '.join(sizes)})"
     return " * ".join(f"{of}({size})" for of, size in zip(names, sizes, strict=True))
 
 

@@ -50,7 +50,7 @@ class Running:
 
     def __init__(self, case: Case, dtype):
         self.case, self.dtype, self.mesh = case, dtype, mesh_of(case)
-        self.staged = case.strategy == "pp"
+        self.staged = "pipe" in case.sizes
         how = {"attention": "eager"} if case.strategy == "eager" else {}
         model = build(case.model, dtype, **how)
         self.names = [name for name, _ in model.named_parameters()]
@@ -64,12 +64,14 @@ class Running:
     def passes(self, step, hooks=contextlib.nullcontext):
         """Forward and backward of every micro-step; bytes of gradients before the last."""
         waiting = 0
-        if self.staged:
-            with hooks():
-                self.trained.step(self.dtype, step)
-            return waiting
         case, (number, count) = self.case, source_of(self.case, self.mesh)
         own = slice(number * case.samples, (number + 1) * case.samples)
+        if self.staged:
+            told = [0]
+            with hooks():
+                tell = lambda: told.append(bytes_of(self.gradients()))  # noqa: E731
+                self.trained.step(self.dtype, step, own, count, tell)
+            return max(told)
         for micro_step in range(case.micro_steps):
             waiting = bytes_of(self.gradients()) if micro_step else 0
             x, y = samples(case, self.dtype, step, micro_step, count)
@@ -83,7 +85,8 @@ class Running:
 
     def sharded(self):
         """Weights that FSDP2 has in slices, as it knows them."""
-        for module in self.trained.model.modules() if not self.staged else ():
+        parts = self.trained.parts if self.staged else [self.trained.model]
+        for module in (module for part in parts for module in part.modules()):
             if isinstance(module, FSDPModule) and (group := module._get_fsdp_state()._fsdp_param_group):
                 yield from group.fsdp_params
 
@@ -95,7 +98,8 @@ class Running:
     @property
     def in_buckets(self):
         """Whether DDP sums gradients."""
-        return not self.staged and isinstance(self.trained.model, DistributedDataParallel)
+        model = self.trained.parts[0] if self.staged else self.trained.model
+        return isinstance(model, DistributedDataParallel)
 
     def gradients(self):
         """Those that are there: summed, or of FSDP2 also whole."""

@@ -37,14 +37,7 @@ class Trained:
     def __init__(self, case: Case, model, mesh):
         self.case, self.mesh = case, mesh
         self.model = STRATEGIES[case.strategy](case, model, mesh)
-        kind, options = OPTIMIZERS[case.optimizer]
-        if case.strategy == "zero redundancy":
-            views = {"parameters_as_bucket_view": case.views}
-            self.optimizer = ZeroRedundancyOptimizer(
-                self.model.parameters(), optimizer_class=kind, **views, **options
-            )
-        else:
-            self.optimizer = kind(self.model.parameters(), foreach=False, **options)
+        self.optimizer = optimizer_of(case, self.model.parameters(), mesh)
 
     def micro_step(self, last):
         """A context in which gradients are summed, or kept as they are till the last micro-step."""
@@ -56,14 +49,29 @@ class Trained:
         return loss_parallel() if self.case.cut_loss else contextlib.nullcontext()
 
 
-def options_of(case):
+def optimizer_of(case, parameters, mesh=None):
+    """The optimizer of a case; without a mesh, that of one process."""
+    kind, options = OPTIMIZERS[case.optimizer]
+    if mesh is None or not case.strategy.startswith("zero redundancy"):
+        return kind(parameters, foreach=False, **options)
+    views = {"parameters_as_bucket_view": case.views, "process_group": of_samples(mesh)}
+    return ZeroRedundancyOptimizer(parameters, optimizer_class=kind, **views, **options)
+
+
+def of_samples(mesh):
+    """The ranks that have samples of their own, of the same layers."""
+    return mesh["batch"].get_group() if mesh.ndim > 1 else None
+
+
+def options_of(case, mesh):
     """Of DDP. Models of transformers have buffers, of rotary angles, which psem does not count."""
     size = {"bucket_cap_mb": case.bucket / MEGABYTE} if case.bucket else {}
-    return size | ({"broadcast_buffers": False} if isinstance(case.model, Configured) else {})
+    size |= {"broadcast_buffers": False} if isinstance(case.model, Configured) else {}
+    return {**size, "process_group": of_samples(mesh)}
 
 
 def ddp(case, model, mesh):
-    model = DistributedDataParallel(model, gradient_as_bucket_view=case.views, **options_of(case))
+    model = DistributedDataParallel(model, gradient_as_bucket_view=case.views, **options_of(case, mesh))
     if case.mixed:
         from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
 
@@ -72,10 +80,11 @@ def ddp(case, model, mesh):
 
 
 def zero_redundancy(case, model, mesh):
-    return DistributedDataParallel(model, **options_of(case))
+    return DistributedDataParallel(model, **options_of(case, mesh))
 
 
 def sharded(case, model, mesh):
+    mesh = mesh["batch"] if "batch" in case.sizes else mesh
     options = {"mesh": mesh, "reshard_after_forward": case.reshard}
     if case.mixed:
         options["mp_policy"] = MixedPrecisionPolicy(torch.bfloat16, torch.float32)
@@ -127,11 +136,11 @@ def sequence_parallel(case, model, mesh):
 
 
 def sharded_and_tensor(case, model, mesh):
-    return sharded(case, tensor_parallel(case, model, mesh), mesh["batch"])
+    return sharded(case, tensor_parallel(case, model, mesh), mesh)
 
 
 def sharded_and_sequence(case, model, mesh):
-    return sharded(case, sequence_parallel(case, model, mesh), mesh["batch"])
+    return sharded(case, sequence_parallel(case, model, mesh), mesh)
 
 
 def plain(case, model, mesh):

@@ -112,8 +112,9 @@ def _of_schedule(
             if op.kind is Kind.BACKWARD:
                 has = bytes_of[op.target] = policy.fresh
             if op.kind in REDUCTIONS and op.state is State.GRADIENTS:
-                found.append((WHILE_SUMMED, has, policy.bytes_summed))
-                has = bytes_of[op.target] = max(has, policy.bytes_summed)
+                to = policy.summed_in(op.axes, has)
+                found.append((WHILE_SUMMED, has, to))
+                has = bytes_of[op.target] = max(has, to)
             if op.target is Buffer.GRADIENTS:
                 found.append((AT_REST, has, policy.g))
                 bytes_of[op.target] = policy.g

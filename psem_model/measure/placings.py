@@ -44,7 +44,7 @@ def devices_of(
         plan.sequence,
         FUNCTIONS[arithmetic](),
         placings(plan, to_run),
-        plan.policy,
+        plan.types,
         plan.pipe,
         seed,
         plan.offload,

@@ -90,7 +90,8 @@ class PartCosts:
         has, lies = self.parameters[name], self.program.lies[weight]
         if name in profile.wholes.get(state, ()):
             return elements(weight, {}, self.indices, self.mesh) - has
-        if state in profile.unpadded:
+        is_whole = state is State.GRADIENTS and profile.waits_whole
+        if is_whole or state in profile.unpadded:
             return elements(weight, lies, self.indices, self.mesh, place) - has
         return self.own_columns(weight, place) - has if profile.uneven else 0
 

@@ -87,6 +87,11 @@ class Plan:
         """The profile, with what follows from the optimizer and from stages."""
         return self.profile.in_plan(self.policy, self.product.pipe is not None)
 
+    @cached_property
+    def types(self) -> BytePolicy:
+        """The types of states, and of terms of gradients."""
+        return self.profile.in_terms(self.policy, self.product.cuts_weights)
+
     @property
     def axes(self) -> tuple[Axis, ...]:
         """What the model is cut along."""
@@ -250,7 +255,7 @@ class StageCosts:
         plan, found = self.plan, []
         shapes = plan.model.shapes if isinstance(plan.model, Opaque) else ()
         weights = StageWeights(
-            *(plan.costs, self.counts, self.runs, shapes, plan.in_plan, plan.policy),
+            *(plan.costs, self.counts, self.runs, shapes, plan.in_plan, plan.types),
             *(plan.unit, plan.padded, plan.micro_steps, self.place),
         )
         for group in plan.step.groups:
@@ -341,7 +346,7 @@ class StageCosts:
         """
         plan, here = self.plan, [self.plan.costs[name] for name in self.counts]
         return {
-            "states": sum(self._passing(group) for group in self.groups),
+            "states": sum(group.passing for group in self.groups),
             "computing": max(costs.computing for costs in here),
             "offloaded": max(costs.activations for costs in here) if plan.offload else 0,
             "placeholders": self.placeholders.passing,
@@ -350,11 +355,7 @@ class StageCosts:
     @property
     def unit(self) -> str:
         """The part whose states take most room as they pass, gathered or fresh."""
-        return max(self.groups, key=self._passing).largest
-
-    @staticmethod
-    def _passing(group: Group) -> Number:
-        return group.costs.peak - group.costs.total - group.held
+        return max(self.groups, key=lambda group: group.passing).largest
 
     @property
     def computing(self) -> str:
@@ -371,7 +372,7 @@ class StageCosts:
     def moved(self) -> tuple[Moved, ...]:
         """Everything its devices send in a step."""
         of_model = *self._of_model(), *self._between_stages(), *self._to_host()
-        return (*of_model, *self._of_states(), *self._of_numbers())
+        return *of_model, *self._of_states(), *self._of_numbers()
 
     def _of_model(self) -> Iterator[Moved]:
         """Activations and cotangents, where they lie otherwise than they are needed."""
@@ -404,9 +405,8 @@ class StageCosts:
             times, costs = count * self.plan.pipe.micro_batches, self.plan.costs[name]
             sent = times * costs.kept_elements, times * costs.activations
             for kind, phase in ((Does.OFFLOAD, FORWARD), (Does.FETCH, BACKWARD)):
-                if costs.kept_elements:
-                    what = State.ACTIVATIONS.value
-                    yield Moved(what, kind.value, (), phase, name, times, *sent, to_host=True)
+                of = State.ACTIVATIONS.value, kind.value, (), phase, name, times, *sent
+                yield from (Moved(*of, to_host=True),) if costs.kept_elements else ()
 
     def _of_states(self) -> Iterator[Moved]:
         """Parameters and gradients, as the schedule of each group of weights moves them."""

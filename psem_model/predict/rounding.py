@@ -10,7 +10,7 @@ from spec.numbers.arithmetic import Number
 
 def rounded(plan: Plan) -> tuple[tuple[str, Number, Number], ...]:
     """What its step rounds, each once, and from how many bytes to how many."""
-    found = lines_that_round(plan.step, plan.policy)
+    found = lines_that_round(plan.step, plan.types)
     named = ((f"{r.what} of {one(r.of[0])}" if r.group is None else r.what, r) for r in found)
     return tuple(dict.fromkeys((what, r.has, r.to) for what, r in named))
 

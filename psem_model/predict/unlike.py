@@ -9,11 +9,6 @@ from spec.models.states import State
 from spec.models.transformer import Transformer
 
 # seen of PyTorch 2.13, by gloo
-LOGITS = (
-    "beside {} it sends logits, and terms of norms' gradients, in the {} bytes that it computes with; "
-    "here they are in 4"
-)
-TERMS = "where gradients wait, terms over {} wait, too, and are summed once; here in every micro-step"
 WHOLE_SUMS = (
     "it sums whole gradients in no_sync, too, of which each device keeps all; here owners' slices"
 )
@@ -54,11 +49,7 @@ def unlike(plan: Plan) -> Iterator[str]:
 
 def _of_shards(plan: Plan, along: str) -> Iterator[str]:
     """Of FSDP2, beside what cuts the model `along` some axes."""
-    profile, policy = plan.profile, plan.policy
-    if along and policy.gathered not in (None, policy.w):
-        yield LOGITS.format(along, policy.gathered)
-    if along and plan.in_plan.waits_whole:
-        yield TERMS.format(along)
+    profile = plan.profile
     if plan.product.pipe is not None:
         yield from (WORDS,) if along and not profile.whole_gradients else ()
         yield VIEWS

@@ -153,6 +153,11 @@ class Group:
     held: Number  # of these, beyond the slices that they leave
     largest: str = field(compare=False)  # the part that has most of them
 
+    @property
+    def passing(self) -> Number:
+        """Bytes of what is gathered or fresh, at its own fullest moment."""
+        return self.costs.peak - self.costs.total - self.held
+
 
 @dataclass(frozen=True)
 class StageWeights:

@@ -16,7 +16,7 @@ from psem_model.reading.toml_lines import Path as Keys
 from psem_model.text.errors import nearest
 from spec.costs.memory import MODEL_STATES
 from spec.models.parts import WORD_WEIGHT, parts
-from spec.models.profiles import NORM_FUNCTIONS, Padding, Samples, Units
+from spec.models.profiles import CROSS_ENTROPY, NORM_FUNCTIONS, Padding, Samples, Units
 from spec.models.states import POLICIES, State
 from spec.models.transformer import CAPPED, DROPPED, Latent
 from spec.models.values import Role
@@ -176,7 +176,7 @@ CHANGES: dict[str, Change] = {
     "stores": _adding(value_names),
     "keeps": _dropping(lambda: NORM_FUNCTIONS),
     "widths": _widths,
-    "in_full": _adding(lambda: ROW_FUNCTIONS),
+    "in_full": _adding(lambda: (*ROW_FUNCTIONS, CROSS_ENTROPY)),
     "rows": _adding(lambda: NORM_FUNCTIONS),
     "rows_as_computed": _adding(lambda: NORM_FUNCTIONS),
     "whole": _listing(lambda: (*OF_WORDS, *WORD_WEIGHTS)),

@@ -70,7 +70,7 @@ class Meter:
 
     def __init__(self, policy: BytePolicy, gathers: bool = False) -> None:
         self.widths: dict[Buffer, Number] = {b: policy.of(s) for b, s in STATE_OF.items() if s in RESTS}
-        fresh, self.summed = policy.fresh, policy.bytes_summed
+        fresh, self.summed, self.summed_in = policy.fresh, policy.bytes_summed, policy.summed_in
         self.widths |= {Buffer.FRESH: fresh, Buffer.TIED: fresh}
         self.makes_copies, self.copied = policy.copied or self.summed != fresh, 0
         quantised = policy.quantised if gathers and policy.quantised is not None else 0
@@ -96,7 +96,8 @@ class Meter:
         if op.target is Buffer.VIEW:
             return self.gathered if op.kind is Kind.ALL_GATHER else self.widths[Buffer.VIEW]
         is_summed = op.target in GRADIENT_BUFFERS and op.kind in REDUCTIONS
-        return self.summed if is_summed else self.widths.get(op.target, 0)
+        has = self.widths.get(op.target, 0)
+        return self.summed_in(op.axes, has) if is_summed else has
 
     def add(self, buffer: Buffer, block: Block) -> None:
         """There is a block more."""

@@ -224,7 +224,8 @@ class Sizes:
         if op.target is Buffer.VIEW and op.kind not in HOST_TRANSFERS:  # which pass on what rests
             return self.policy.bytes_sent if op.kind is Kind.ALL_GATHER else self.policy.computed
         if op.state is State.GRADIENTS and op.kind in REDUCTIONS:
-            return self.policy.bytes_summed
+            has = self.policy.g if op.target is Buffer.GRADIENTS else self.policy.fresh
+            return self.policy.summed_in(op.axes, has)
         return self.policy.of(op.state) if op.state in MODEL_STATES else 0
 
 

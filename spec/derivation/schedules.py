@@ -96,9 +96,14 @@ class _Step:
         return self.placement.each and _TERMS in self.terms.values()
 
     @property
-    def summed_first(self) -> Axes:
-        """The axes along which a micro-step's gradient is summed, whole, before it is along others."""
+    def first(self) -> Axes:
+        """The axes along which a gradient is summed, whole, before it is along others."""
         return tuple(axis for axis in self.placement.summed_first if axis not in self.updates)
+
+    @property
+    def summed_first(self) -> Axes:
+        """Those along which it is so in each micro-step."""
+        return () if self.placement.waits else self.first
 
     @property
     def summed_again(self) -> Axes:
@@ -285,17 +290,18 @@ def _bring_kept(step: _Step) -> tuple[list[Op], Buffer]:
     """
     kept, work, phase = Buffer.GRADIENTS, Buffer.FRESH, Phase.REDUCE
     has, needs = step.kept, step.updated
-    in_terms = tuple(axis for axis, layout in has.items() if layout is _TERMS)
+    firsts = has | {axis: _WHOLE for axis in step.first if has[axis] is _TERMS}
+    in_terms = tuple(axis for axis, layout in firsts.items() if layout is _TERMS)
     again = tuple(axis for axis in in_terms if axis in step.summed_again)
     cut = tuple(axis for axis, layout in has.items() if layout is _CUT)
-    summed = has | {axis: needs[axis] for axis in step.axes if axis not in (*again, *cut)}
+    summed = firsts | {axis: needs[axis] for axis in step.axes if axis not in (*again, *cut)}
     whole = summed | dict.fromkeys(again, _WHOLE)
     ops, buffer = [], kept
     if step.grads.host and (_collectives(has, needs) or not step.on_host):
-        span = Span.ALL_UNITS if in_terms else Span.UNIT
+        span = Span.ALL_UNITS if _TERMS in has.values() else Span.UNIT
         ops.append(Op(Kind.FETCH, phase, kept, work, within=step.grads.sharded, span=span))
         buffer = work
-    ops += _moved(phase, buffer, has, summed)
+    ops += _moved(phase, buffer, has, firsts) + _moved(phase, buffer, firsts, summed)
     if again:
         # what was fetched is summed in place, once for all uses
         span, uses = (Span.NONE, 1) if buffer is work else (Span.UNIT, step.placement.uses)

@@ -51,11 +51,10 @@ def derive(
     step = Step(programs, (), product.pipe)
     groups: dict[Schedule, list[str]] = {}
     norms, root = step.gradient_norms() if clip else {}, step.root
-    terms = tuple(axis.name for axis in cuts)
     gradients = step.gradients_over()
     states = {over: product.states_of(*over) for over in {*gradients.values()}}
     for weight, over in gradients.items():
-        schedule = schedule_of(_placed(states[over], profile, weight in root, terms))
+        schedule = schedule_of(_placed(states[over], profile, weight in root, product.cuts_weights))
         if clip:
             of_norm = (axis for axis, lie in norms[weight].items() if lie == PARTIAL)
             cut = tuple(axis for axis in of_norm if axis not in (*schedule.axes, ALL_WEIGHTS))
@@ -69,7 +68,7 @@ def derive(
 def _placed(states: Placement, profile: Profile, in_root: bool, cuts: tuple[str, ...]) -> Placement:
     """How states of weights of layers, or of others, are placed as the profile says.
 
-    `cuts`: the axes that cut the model.
+    `cuts`: the axes that cut weights.
     """
     holds = states.hold or (profile.holds_root and in_root)
     over = tuple(axis for axis in states.axes if axis in cuts)
@@ -77,7 +76,13 @@ def _placed(states: Placement, profile: Profile, in_root: bool, cuts: tuple[str,
     if profile.waits_whole:
         states = gradients_whole(states)
     return replace(
-        states, hold=holds, each=profile.each, summed_first=first, summed_again=again, uses=profile.uses
+        states,
+        hold=holds,
+        each=profile.each,
+        summed_first=first,
+        summed_again=again,
+        uses=profile.uses,
+        waits=profile.waits_whole,
     )
 
 

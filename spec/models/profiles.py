@@ -7,6 +7,7 @@ nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
@@ -20,6 +21,7 @@ from spec.numbers.arithmetic import Number
 NUMBER_BYTES = 8  # of a token, or of its place
 COUNT_BYTES = 4  # of how many steps were made, or of how many tokens a loss is the mean
 NORM_FUNCTIONS = frozenset({"layer_norm", "rms_norm"})
+CROSS_ENTROPY = "cross_entropy"  # which textbooks compute in fp32, of logits that are
 # functions that transformers composes of several operations, and how many arrays these keep but for one
 BETWEEN = {"clamped_silu": 2, "gelu_fast": 6, "gelu_new": 3, "gelu_python": 2}
 
@@ -73,7 +75,7 @@ class Profile:
     `inside`: values that never leave a kernel: they are in no memory, and backward makes them again.
     `again`: functions and values in memory that backward makes again. `stores`:
     values that are kept though backward does not read them. `widths`: bytes of an element of some
-    values. `in_full`: functions of rows that are computed in fp32, from a copy; `scales_in_full`:
+    values. `in_full`: functions of rows, and the loss, computed in fp32, from a copy; `scales_in_full`:
     scales of norms, too. `repeats`: keys and values are copied, once for each head of a group. `rows`:
     norms that keep numbers of each row: rms_norm its root, layer_norm its mean and its root;
     `rows_as_computed`: those that keep them in the type that they compute with, and not in fp32.
@@ -209,6 +211,10 @@ class Profile:
             samples=given if self.samples is Samples.GIVEN else self.samples,
         )
 
+    def in_terms(self, policy: BytePolicy, cuts: Iterable[str]) -> BytePolicy:
+        """The types of states, where terms over the axes that cut weights are summed as they are."""
+        return replace(policy, as_they_are=frozenset(cuts if self.sums_first else ()))
+
     def in_model(self, model: Transformer) -> Profile:
         """With what its own code does: a softmax in the type of what it reads, scales in fp32."""
         plain = {"softmax"} if model.plain_softmax else set[str]()
@@ -331,6 +337,10 @@ def _copied(part: Part, profile: Profile, width: Number) -> Part:
     for operation in part.operations:
         reads = tuple(now.get(value, value) for value in operation.reads)
         (x, *_), makes = reads, operation.makes
+        if CROSS_ENTROPY in in_full and makes.name == "logits" and makes.width == FULL:
+            given = work.contract(x, reads[1], replace(makes, width=WRITTEN))
+            now[makes] = _copy(work, given, "logits_fp32", FULL)
+            continue
         if profile.maximum and makes.name == "raised":  # a sum in its place: it lies, and moves, alike
             words = Value("ones", x.indices[-1:], Role.CONSTANT, 0)
             work.contract(x, words, Value("largest", x.indices[:-1], width=FULL))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
@@ -30,7 +31,8 @@ class BytePolicy:
     while they are summed over devices; none: as they rest. `quantised`: of parameters on their way to
     be gathered; none: as the model computes with them. `counts_steps`: whether the optimizer
     corrects its moments by how many steps it has made (Adam). `copied`: gradients are copied to be
-    summed; so they are, if that is in another type.
+    summed; so they are, if that is in another type. `as_they_are`: axes along which gradients are
+    summed in the type that they have.
     """
 
     w: Number
@@ -43,6 +45,7 @@ class BytePolicy:
     quantised: Number | None = None
     counts_steps: bool = False
     copied: bool = False
+    as_they_are: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         if isinstance(self.k, int | Fraction) and self.k == 0:  # no state, so no copy in it
@@ -67,6 +70,10 @@ class BytePolicy:
     def bytes_summed(self) -> Number:
         """Bytes of an element of gradients while they are summed over devices."""
         return self.fresh if self.reduced is None else self.reduced
+
+    def summed_in(self, axes: Iterable[str], has: Number) -> Number:
+        """Bytes of an element of gradients of `has` bytes while they are summed along some axes."""
+        return has if self.as_they_are.issuperset(axes) else self.bytes_summed
 
     @property
     def bytes_copied(self) -> Number:

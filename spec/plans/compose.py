@@ -143,6 +143,11 @@ class Product:
         return tuple(factor.cuts for factor in self.factors if factor.cuts)
 
     @property
+    def cuts_weights(self) -> tuple[str, ...]:
+        """The axes that weights are cut along."""
+        return tuple(axis.name for axis in self.cuts if axis.weight_indices)
+
+    @property
     def pipe(self) -> str | None:
         """The axis along which layers are cut."""
         return next((factor.axes[0] for factor in self.factors if factor.name == PIPELINE), None)

@@ -23,6 +23,7 @@ class Placement:
     `summed_first`: along these axes they are summed in every micro-step, before they are along others.
     `summed_again`: along these, if states are not cut along them, they stay terms, which each use by
     the optimizer sums; it has so many `uses` of a gradient.
+    `waits`: what is summed first is so when all micro-steps are done.
     `whole`: along these every device has all samples, and a gradient comes out whole on each.
     """
 
@@ -33,6 +34,7 @@ class Placement:
     summed_first: Axes = ()
     summed_again: Axes = ()
     uses: int = 1
+    waits: bool = False
     whole: Axes = ()
 
     @cached_property
@@ -46,6 +48,7 @@ class Placement:
                 self.summed_first,
                 self.summed_again,
                 self.uses,
+                self.waits,
                 self.whole,
             )
         )

@@ -18,7 +18,7 @@ from psem_model.predict.asked import OF_MODELS, Asked, asked
 from psem_model.predict.read import read
 
 CASES = cases()
-SMALL = 2**20  # bytes of all logs
+SMALL = 5 * 2**18  # bytes of all logs
 BY_NAME = {case.name: case for case in CASES}
 FEW = [BY_NAME[name] for name in (
     "ddp, mlp 7-13-5, batch 4, bucket 400",

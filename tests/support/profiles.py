@@ -7,14 +7,14 @@ from fractions import Fraction
 from hypothesis import strategies as st
 
 from spec.costs.memory import MODEL_STATES
-from spec.models.profiles import NORM_FUNCTIONS, Padding, Profile, Samples, Units
+from spec.models.profiles import CROSS_ENTROPY, NORM_FUNCTIONS, Padding, Profile, Samples, Units
 from spec.models.states import State
 
 PAIRS = ("scores", "scores_capped", "seen", "shares", "shares_mask", "shares_dropped")
 INSIDE = (*PAIRS, "gate_open", "active", "gated", "raised", "logits", "logits_capped")
 NAMED = ("query", "middle", "up", "active", "mlp_norm", "context", "shares", "gated")
 HELD = ("attention_norm", "mlp_norm", "sent", "slot_odds", "final_norm")
-FULL = (*sorted(NORM_FUNCTIONS), "softmax")
+FULL = (*sorted(NORM_FUNCTIONS), "softmax", CROSS_ENTROPY)
 WORDS = ("word_weight", "head_weight")
 WHOLE = (("logits", "loss"), ("largest", "total", "lost", "loss"), (), WORDS[:1], ("logits", *WORDS))
 

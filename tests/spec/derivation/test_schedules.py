@@ -77,6 +77,17 @@ def test_gradients_may_be_summed_first_or_with_each_use_along_axes_that_cut_no_s
         assert len([op for op in of_uses if {*left} == {*op.axes}]) == uses
 
 
+@given(placements(2), st.sampled_from(SOME[1:]))
+def test_where_gradients_wait_what_is_summed_first_is_so_once_before_all_else(placement, axes):
+    waiting = replace(placement, summed_first=axes, waits=True)
+    schedule = schedule_of(waiting)
+    assert right(waiting) == right(placement)
+    assert schedule.micro_step == schedule_of(placement).micro_step
+    sums = [op for op in schedule.finish if op.kind in REDUCTIONS]
+    first = [bool({*op.axes} & {*axes} - {*schedule.cut}) for op in sums]
+    assert first == sorted(first, reverse=True)
+
+
 @given(placements())
 def test_gradients_on_the_host_are_fetched_into_room_of_their_own(placement):
     for op in schedule_of(on_batch("R", "R", "O", "S")).finish:

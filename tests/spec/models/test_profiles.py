@@ -84,6 +84,7 @@ def test_what_is_rounded_on_its_way_is_told(tmp_path):
     assert not inexact("common") and not inexact("megatron")
     of_norms = dict.fromkeys(("d layer_in of a layer", "d middle of a layer"), (4, 2))
     of_norms |= {"d layers_out of the head": (4, 2)}  # which are computed in fp32
+    of_norms |= {"d logits of the head": (4, 2)}  # so is the loss
     assert inexact("fsdp2") == {"parameters, to compute with": (4, 2)} | of_norms
     passing = {"parameters, while they are gathered": (2, 1)}
     summed = {"gradients, while they are summed": (2, 0.5)}
