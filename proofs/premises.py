@@ -91,8 +91,7 @@ def denied(hypothesis: Theorem) -> Bool:
 def variables(hypothesis: Theorem) -> list[Term]:
     """Those of which a hypothesis speaks for all values."""
     record = read(hypothesis)
-    fixed = frozenset().union(*(h.fixed for h in record.under))
-    found = (s for s in symbols(record.goal) if not s.takes and s.name not in fixed)
+    found = (s for s in symbols(record.goal) if not s.takes)
     return [s() for s in sorted(found, key=str) if s.name in record.kernel._variables]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from psem_check.check import Checked
 from psem_check.terms import Sort, Symbol, Term, Terms
@@ -43,8 +43,7 @@ def _of_part(part: Part, theorems: list[Theorem]) -> Iterator[str]:
         yield f"  {'not always' if theorem.rule == 'refute' else 'theorem'} {theorem.name}"
         hypotheses = [which for which in theorem.under if isinstance(which, int)]
         under |= dict.fromkeys(sorted(hypotheses))
-        fixed = {s for which in hypotheses for s in part.hypotheses[which].fixed}
-        yield from _for_all(part, (*theorem.given, theorem.goal), fixed)
+        yield from _for_all(part, (*theorem.given, theorem.goal))
         yield from _statement(part.terms, theorem)
         for variable, value in theorem.values:
             name = _text(part.terms, variable, [])
@@ -53,17 +52,15 @@ def _of_part(part: Part, theorems: list[Theorem]) -> Iterator[str]:
         hypothesis = part.hypotheses[which]
         kind = f"axiom {hypothesis.axiom}" if hypothesis.axiom else "hypothesis"
         yield f"  {kind} {hypothesis.name}"
-        yield from _for_all(part, (hypothesis.formula,), hypothesis.fixed)
+        yield from _for_all(part, (hypothesis.formula,))
         yield from _formula(part.terms, hypothesis.formula)
     yield from _symbols(part, theorems)
 
 
-def _for_all(part: Part, said: Iterable[Term], fixed: Collection[int]) -> Iterator[str]:
-    """The variables in what is said: those of all values, and those that a hypothesis fixes."""
-    variables = part.terms.symbols_in(said) & part.variables
-    for words, some in (("for all", variables.difference(fixed)), ("fixed:", variables & {*fixed})):
-        if some:
-            yield f"    {words} {', '.join(sorted(part.terms.symbols[s].name for s in some))}"
+def _for_all(part: Part, said: Iterable[Term]) -> Iterator[str]:
+    """The variables in what is said: it is so for all their values."""
+    if variables := part.terms.symbols_in(said) & part.variables:
+        yield f"    for all {', '.join(sorted(part.terms.symbols[s].name for s in variables))}"
 
 
 def _symbols(part: Part, theorems: list[Theorem]) -> Iterator[str]:

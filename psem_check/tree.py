@@ -21,11 +21,10 @@ RULES = (*DEFINES, *ASSUMES, "instance", "prove", "induct", "extend", "refute")
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """What is assumed, for all values of the variables in it but for those that it fixes."""
+    """What is assumed, for all values of the variables in it."""
 
     name: str
     formula: Term
-    fixed: frozenset[int]
     axiom: str = ""
 
 
@@ -132,19 +131,18 @@ class Part:
         self.definitions[found] = self.definitions[symbol]
 
     def _suppose(self, name: str, variables: list[Term], formula: Term) -> None:
-        """A hypothesis; the variables that it does not speak of for all values, it fixes."""
+        """A hypothesis, for all values of the variables, which are all that are in it."""
         self._assume(name, variables, formula, "")
 
     def _assume(self, name: str, variables: list[Term], formula: Term, axiom: str) -> None:
         """A hypothesis, or an axiom of the list, by its name there."""
         self._parameters(variables)
+        self._closed(formula, variables)
         self._formulas([formula])
         self._says([formula])
         if Forms(self.terms).of(formula) == FALSE:
             raise Rejected("it cannot hold")
-        said = self.terms.symbols_in([formula]) & self.variables
-        fixed = frozenset(said - self.terms.symbols_in(variables))
-        self.hypotheses.append(Hypothesis(name, formula, fixed, axiom))
+        self.hypotheses.append(Hypothesis(name, formula, axiom))
         under: frozenset[int | str] = frozenset([len(self.hypotheses) - 1])
         self._conclude(Theorem(name, "axiom" if axiom else "suppose", (), formula, under))
 
@@ -160,9 +158,9 @@ class Part:
 
     # ------------------------------------------------------------------ rules
     def _instance(self, of: int, values: list[list[Term]]) -> None:
-        """A theorem with terms in place of variables that no hypothesis of it fixes."""
+        """A theorem with terms in place of variables."""
         theorem = self._used([of])[0]
-        chosen = self._chosen(values, theorem.under)
+        chosen = self._chosen(values)
         given = tuple(self.terms.substitute(g, chosen) for g in theorem.given)
         goal = self.terms.substitute(theorem.goal, chosen)
         self._conclude(Theorem(theorem.name, "instance", given, goal, theorem.under))
@@ -191,11 +189,10 @@ class Part:
         under = _under([*first, *then])
         self._parameters([index])
         self._integer(index)
-        self._free([index], under)
         claim = terms.implication(given, goal)
         known = []
         for values in at:
-            chosen = self._chosen(values, under)
+            chosen = self._chosen(values)
             if index in chosen:
                 raise Rejected("the induction hypothesis is of the index alone")
             known.append(terms.substitute(claim, chosen))
@@ -224,7 +221,6 @@ class Part:
         """Two arrays that agree at an arbitrary index are equal."""
         terms, theorem = self.terms, self._used([pointwise])[0]
         self._parameters([index])
-        self._free([index], theorem.under)
         sides = terms.arguments[theorem.goal] if terms.heads[theorem.goal] == "=" else ()
         if len(sides) != 2 or not all(
             terms.heads[s] == "select" and terms.arguments[s][1] == index for s in sides
@@ -239,7 +235,7 @@ class Part:
     def _refute(self, name: str, given: list[Term], claim: Term, values: list[list[Term]]) -> None:
         """`given` does not imply the claim: with these values it is false, evaluated."""
         self._says_nothing_else([*given, claim])
-        chosen = self._chosen(values, frozenset())
+        chosen = self._chosen(values)
         formula = self.terms.substitute(self.terms.implication(given, claim), chosen)
         if Forms(self.terms).of(formula) != FALSE:
             raise Rejected("its values do not refute it")
@@ -316,18 +312,12 @@ class Part:
 
     def _closed(self, body: Term, params: Sequence[Term]) -> None:
         if self.terms.symbols_in([body]) & self.variables - self.terms.symbols_in(params):
-            raise Rejected("a definition leaves variables open")
+            raise Rejected("variables are left open")
 
-    def _free(self, variables: Iterable[Term], under: Iterable[int | str]) -> None:
-        fixed = {s for u in under if isinstance(u, int) for s in self.hypotheses[u].fixed}
-        if fixed & self.terms.symbols_in(variables):
-            raise Rejected("a variable is fixed by a hypothesis")
-
-    def _chosen(self, values: Sequence[Sequence[Term]], under: Iterable[int | str]) -> dict[Term, Term]:
-        """Terms for free variables."""
+    def _chosen(self, values: Sequence[Sequence[Term]]) -> dict[Term, Term]:
+        """Terms for variables."""
         chosen = {variable: value for variable, value in values}  # noqa: C416  (of two members each)
         self._parameters([variable for variable, _ in values])
-        self._free(chosen, under)
         self._says_nothing_else(chosen.values())
         return chosen
 

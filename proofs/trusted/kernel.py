@@ -190,7 +190,7 @@ class Kernel(SetOnce):
         return holds, found, shown, back
 
     def suppose(self, name: str, variables: Sequence[Term], formula: Bool) -> Theorem:
-        """A hypothesis, for all values of `variables`; other constants in it stay as they are."""
+        """A hypothesis, for all values of `variables`, which are all that are in it."""
         variables = tuple(variables)
         step = Step("suppose", variables=variables, formula=term_of(formula))
         return self._assume(name, variables, formula, None, step)
@@ -218,9 +218,9 @@ class Kernel(SetOnce):
         self, name: str, variables: Sequence[Term], formula: Bool, axiom: str | None, step: Step
     ) -> Theorem:
         variables, formula = self._parameters(variables), term_of(formula)
+        self._closed(formula, variables)
         self._said([formula])
-        fixed = (self._variables & constants(formula)) - {name_of(v) for v in variables}
-        under = frozenset([Hypothesis(name, frozenset(fixed), axiom)])
+        under = frozenset([Hypothesis(name, axiom)])
         rule = "axiom" if axiom else "hypothesis"
         return self._issue(name, rule, (), formula, step, under=under)
 
@@ -259,13 +259,12 @@ class Kernel(SetOnce):
         under = hypotheses_of([*base, *step])
         claim = implies(given, goal)
         (index,) = self._parameters([index], IntSort())
-        self._free(index, under)
         hypothesis = []
         at = tuple(map(dict, at))
         for terms in at:
             if name_of(index) in terms:
                 raise KernelError(f"{name}: the induction hypothesis is about {index} alone")
-            hypothesis.append(self._substituted(claim, terms, under))
+            hypothesis.append(self._substituted(claim, terms))
         zero, following = ((index, IntVal(0)),), ((index, index + 1),)
         of_base = [*facts[0], *(substitute(g, *zero) for g in given)]
         after = [index >= 0, *hypothesis, *(substitute(g, *following) for g in given)]
@@ -289,7 +288,6 @@ class Kernel(SetOnce):
         self._statements([pointwise])
         record = read(pointwise)
         (index,) = self._parameters([index])
-        self._free(index, record.under)
         goal = below([record.goal])[-1]
         sides = goal.args if goal.op == "=" else ()
         if len(sides) != 2 or not all(s.op == "select" and s.args[1] is index for s in sides):
@@ -374,27 +372,19 @@ class Kernel(SetOnce):
         record, terms = read(theorem), dict(terms)
         if record.rule == "counterexample":
             raise KernelError(f"{record.name} is a counterexample, not a fact to use")
-        given = tuple(self._substituted(g, terms, record.under) for g in record.given)
-        goal = self._substituted(record.goal, terms, record.under)
+        given = tuple(self._substituted(g, terms) for g in record.given)
+        goal = self._substituted(record.goal, terms)
         step, under = Step("instance", of=theorem, terms=terms), record.under
         return self._issue(record.name, "instance", given, goal, step, (theorem,), under=under)
 
-    def _substituted(
-        self, formula: Bool, terms: Mapping[str, Any], under: frozenset[Hypothesis]
-    ) -> Bool:
+    def _substituted(self, formula: Bool, terms: Mapping[str, Any]) -> Bool:
         pairs = []
         for name, term in terms.items():
             if type(name) is not str or name not in self._variables:
                 raise KernelError(f"{name} is not a variable")
             variable = self._symbols[name]()
-            self._free(variable, under)
             pairs.append((variable, IntVal(term) if type(term) is int else term_of(term)))
         return substitute(formula, *pairs)
-
-    def _free(self, variable: Term, under: frozenset[Hypothesis]) -> None:
-        for hypothesis in under:
-            if name_of(variable) in hypothesis.fixed:
-                raise KernelError(f"{variable} is fixed by the hypothesis {hypothesis.name}")
 
     def _statements(self, theorems: Sequence[Theorem]) -> list[Bool]:
         """What theorems of this kernel say."""
@@ -442,7 +432,7 @@ class Kernel(SetOnce):
     def _closed(self, body: Term, params: Sequence[Term]) -> None:
         stray = (self._variables & constants(body)) - {name_of(p) for p in params}
         if stray:
-            raise KernelError(f"a definition leaves {', '.join(sorted(stray))} open")
+            raise KernelError(f"variables are left open: {', '.join(sorted(stray))}")
 
 
 def _before(f: Symbol, index: Term) -> Callable[..., Any]:

@@ -33,7 +33,6 @@ class Hypothesis:
     """A hypothesis or an axiom that a theorem rests on."""
 
     name: str
-    fixed: frozenset[str]  # constants it constrains for the whole theorem: never instantiated
     axiom: str | None = None
 
 
@@ -171,7 +170,7 @@ def hypotheses_of(theorems: Iterable[Theorem]) -> frozenset[Hypothesis]:
 
 def assumed(name: str) -> frozenset[Hypothesis]:
     """The assumption of this name, as something to rest on."""
-    return frozenset([Hypothesis(name, frozenset(), name)])
+    return frozenset([Hypothesis(name, name)])
 
 
 def needs_arithmetic(asked: Iterable[Obligation]) -> frozenset[Hypothesis]:

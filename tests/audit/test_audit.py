@@ -228,7 +228,7 @@ def test_two_runs_that_differ_are_found(key, value):
 
 # --------------------------------------------------------------------------- theorems as a whole
 def with_contradictory_lemmas(k: Kernel):
-    a, x, y = k.integers("a x y")
+    a, (x, y) = k.fixed("a", IntSort()), k.integers("x y")
     large, small = k.suppose("large", [], a > 5), k.suppose("small", [], a < 3)
     above = k.prove("above", x > 5, given=[x >= a], uses=[large])
     below = k.prove("below", x < 3, given=[x <= a], uses=[small])
@@ -273,7 +273,7 @@ def test_hypotheses_for_all_values_are_listed():
 
 
 def with_parts_of_facts(k: Kernel):
-    x, y, n = k.integers("x y n")
+    (x, y), n = k.integers("x y"), k.fixed("n", IntSort())
     sizes = k.suppose("sizes", [], And(n >= 1, n < 9))
     first = k.prove("first", x < 6, given=[And(x < 5, y < 5)])
     second = k.prove("second", n >= 0, uses=[sizes])

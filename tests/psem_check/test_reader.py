@@ -198,14 +198,14 @@ def printed_of(document):
 
 
 def test_a_hypothesis_is_printed_with_what_it_is_for_all_of():
-    """Of all n, n >= 1 is impossible; of a fixed one it is not."""
     lines = printed_of(FOR_ALL)
     assert lines[lines.index("  hypothesis some") + 1] == "    for all n"
-    fixed = changed(FOR_ALL)
-    fixed["claims"][0]["parts"][0]["steps"][0]["variables"] = []
-    lines = printed_of(fixed)
-    assert lines[lines.index("  hypothesis some") + 1] == "    fixed: n"
-    assert lines[lines.index("  theorem many") + 1] == "    fixed: n"
+    one = changed(FOR_ALL)
+    one["claims"][0]["parts"][0].update(variables=[])
+    one["claims"][0]["parts"][0]["steps"][0]["variables"] = []
+    lines = printed_of(one)  # of one n
+    assert lines[lines.index("  hypothesis some") + 1] == "    (n >= 1)"
+    assert lines[-2] == "  for n: Int"
 
 
 def test_words_of_a_certificate_are_printed_as_words_and_fractions_in_brackets():

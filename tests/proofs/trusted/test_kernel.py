@@ -332,7 +332,7 @@ def test_two_theorems_have_two_names(k, x, theorem):
     with pytest.raises(KernelError, match="already"):
         k.prove(theorem.name, x == x)
     with pytest.raises(KernelError, match="already"):
-        k.suppose(theorem.name, [], x == 0)
+        k.suppose(theorem.name, [x], x == 0)
     with pytest.raises(KernelError, match="already"):
         k.induct(theorem.name, x, x >= 0)
     assert k.theorems == [theorem]

@@ -185,7 +185,7 @@ def test_a_term_whose_class_changes_is_refused_wherever_it_is(k, rule):
         "induct": lambda: k.induct("no", x, goal),
         "define": lambda: k.define("d", [x, y], goal),
         "refute": lambda: k.refute("no", goal, [x], lambda **_: False),
-        "hypothesis": lambda: k.prove("no", FALSE, uses=[k.suppose("h", [], seven + y == y)]),
+        "hypothesis": lambda: k.prove("no", FALSE, uses=[k.suppose("h", [y], seven + y == y)]),
     }
     with of_class(seven, TwoLines), refused:
         attacks[rule]()

@@ -49,7 +49,6 @@ def test_the_refusals_do_not_depend_on_python_assertions():
         k = Kernel("attack")
         x, y = k.integers("x y")
         t = k.prove("t", x <= 5, given=[x < 5])
-        h = k.suppose("h", [], y == 0)
         r = k.refute("r", x == 0, [x], lambda x: x == 0)
         a = k.constant("a", ArraySort(INT, INT))
         p = k.prove("p", Store(a, 1, 5)[x] == a[x], given=[x == 0])
@@ -71,8 +70,8 @@ def test_the_refusals_do_not_depend_on_python_assertions():
             lambda: k.induct("no", x, x >= 1),
             lambda: k.induct("no", x, x <= 3),
             lambda: k.induct("no", x, x == 0, at=[{"x": x + 1}]),
-            lambda: k.induct("no", y, y == 0, base=[h], step=[h]),
-            lambda: h.at(y=1),
+            lambda: k.suppose("no", [], y == 0),
+            lambda: k.suppose("no", [x], x == y),
             lambda: t.at(x=RealVal(1)),
             lambda: t.at(zz=1),
             lambda: k.extend("no", p, x),
