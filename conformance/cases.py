@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 
 from conformance.shapes import (
     ALONE,
+    BY_NUMBER,
     DEEP,
     EVEN,
     FUSED,
@@ -376,7 +377,7 @@ def _configured() -> Iterator[Case]:
 
 def _eager() -> Iterator[Case]:
     """What one process keeps of transformers' modules, operation by operation."""
-    for model in ALONE:
+    for model in (*ALONE, *BY_NUMBER):
         for mixed in (False, True):
             yield Case("eager", model, on(batch=1), mixed=mixed)
 

@@ -119,6 +119,38 @@ ALONE = (  # all features of a head are turned
     configured("qwen3", **FEW_HEADS, tie_word_embeddings=False),
     configured("olmo2", **(LIKE_LLAMA | {"num_key_value_heads": 1, "num_attention_heads": 2})),
 )
+OF_LATENT: dict[str, Any] = {
+    **{key: LIKE_LLAMA[key] for key in LIKE_LLAMA if not key.endswith("heads")},
+    **{"num_attention_heads": 2, "num_key_value_heads": 2, "tie_word_embeddings": False},
+    **{"kv_lora_rank": 8, "q_lora_rank": 11, "qk_rope_head_dim": 6, "qk_nope_head_dim": 4},
+    **{"v_head_dim": 7, "n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 9},
+    **{"n_shared_experts": 2, "n_group": 2, "topk_group": 1, "first_k_dense_replace": 1},
+}
+OF_FALCON: dict[str, Any] = {
+    **{"num_hidden_layers": 2, "hidden_size": 20, "num_attention_heads": 5, "ffn_hidden_size": 27},
+    **{"attention_dropout": 0.0, "hidden_dropout": 0.0},
+}
+APART = {"multi_query": False, "parallel_attn": False, "bias": True, "alibi": True}
+OF_LLAMA_4 = FEW_HEADS | {
+    **{"num_hidden_layers": 4, "num_local_experts": 5, "num_experts_per_tok": 1},
+    **{"intermediate_size_mlp": 10, "interleave_moe_layer_step": 2},
+}
+FEW_WIDE = {**FEW_HEADS, **OF_EXPERTS, "moe_intermediate_size": 9}
+BY_NUMBER = (  # tokens of experts, and heads, are taken by numbers; norms have one more than a scale
+    configured("mixtral", **FEW_HEADS, num_local_experts=4, **OF_EXPERTS),
+    configured("qwen3_moe", **FEW_WIDE, num_experts=7),
+    configured("qwen3_moe", **FEW_WIDE, num_experts=4, norm_topk_prob=True),
+    configured("gpt_oss", **FEW_HEADS, num_local_experts=4, **OF_EXPERTS),
+    configured("llama4_text", **OF_LLAMA_4),
+    configured("deepseek_v2", **OF_LATENT, topk_method="greedy"),
+    configured("deepseek_v3", **OF_LATENT),
+    configured("gemma", **LIKE_LLAMA | {"head_dim": 6}),
+    configured("gemma2", **FEW_HEADS, sliding_window=3),
+    configured("gemma3_text", **FEW_HEADS, sliding_window=3),
+    configured("falcon", **OF_FALCON),
+    configured("falcon", **OF_FALCON | APART | {"num_hidden_layers": 3}),
+    configured("falcon", **OF_FALCON, new_decoder_architecture=True, num_kv_heads=1),
+)
 WITH_EXPERTS = (
     configured("mixtral", **FEW_HEADS, num_local_experts=3, **OF_EXPERTS),
     configured("qwen3_moe", **FEW_HEADS, num_experts=3, moe_intermediate_size=9, **OF_EXPERTS),

@@ -59,8 +59,9 @@ def with_parts(plan: Plan) -> Transformer | Custom:
     """The model, with words as they are padded, of a plan that is not opaque. Raises TypeError."""
     if isinstance(plan.model, Opaque):
         raise TypeError(f"{plan.text}: nothing is known of its model")
-    if isinstance(plan.model, Transformer):
-        return replace(plan.model, vocabulary=plan.indices[VOCABULARY])
+    model = plan.profile.computed(plan.model)
+    if isinstance(model, Transformer):
+        return replace(model, vocabulary=plan.indices[VOCABULARY])
     return plan.model
 
 

@@ -31,7 +31,7 @@ from spec.models.transformer import Transformer
 from spec.models.values import Value
 from spec.numbers.arithmetic import EXACT, Number, ceil_div, quotient
 from spec.pipelines import checkpoints
-from spec.plans.model_strategies import SLOTS
+from spec.plans.model_strategies import POSITIONS, SLOTS
 
 FORWARD, BACKWARD, AGAIN = "forward", "backward", "again"
 PHASES = (FORWARD, BACKWARD, AGAIN)
@@ -226,7 +226,27 @@ class PartCosts:
 
 def choices(indices: Indices, model: Model) -> Number:
     """How often tokens of a micro-batch choose an expert, on all devices."""
-    return indices["b"] * indices["s"] * model.chosen if isinstance(model, Transformer) else 0
+    return indices["b"] * indices["s"] * model.takes_each if isinstance(model, Transformer) else 0
+
+
+def indices_of(
+    model: Model,
+    micro_batch: Number,
+    sequence: Number,
+    multiple: int,
+    axes: Iterable[Axis],
+    of_samples: Iterable[str],
+    mesh: Mapping[str, Number],
+) -> Indices:
+    """How many values each index of a model has in all.
+
+    `of_samples`: the axes that cut samples. Words are a multiple of so many for each device that cuts
+    them.
+    """
+    samples = group_size(mesh, of_samples)
+    sizes = model.sizes(micro_batch * samples, sequence)
+    positions = group_size(mesh, [axis.name for axis in axes if axis.stream == POSITIONS])
+    return with_slots(with_words(sizes, axes, mesh, multiple), model, samples * positions)
 
 
 def with_words(

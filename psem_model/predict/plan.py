@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import groupby
 
 from psem_model.predict.activations import Activations
-from psem_model.predict.parts import BACKWARD, FORWARD, Moved, PartCosts, with_slots, with_words
+from psem_model.predict.parts import BACKWARD, FORWARD, Moved, PartCosts, indices_of
 from psem_model.predict.weights import Group, Placeholders, StageWeights, placeholders
 from psem_model.text.figures import counted
 from spec.costs.communication import Transfer, transfers
@@ -36,7 +36,7 @@ from spec.numbers.arithmetic import Number
 from spec.pipelines.pipeline import Order, Pipeline
 from spec.pipelines.stages import Piece, alike, ends, parts_of, pieces, to_sum
 from spec.plans.compose import Product
-from spec.plans.model_strategies import POSITIONS, SAMPLES
+from spec.plans.model_strategies import SAMPLES
 
 
 @dataclass(frozen=True)
@@ -100,11 +100,9 @@ class Plan:
     @cached_property
     def indices(self) -> Indices:
         """How many values each index has in all. Slots of experts: each device's own, rounded up."""
-        samples = group_size(self.mesh, self.sample_axes)
-        sizes = self.model.sizes(self.micro_batch * samples, self.sequence)
-        found = with_words(sizes, self.axes, self.mesh, self.profile.words_a_device)
-        positions = group_size(self.mesh, [a.name for a in self.axes if a.stream == POSITIONS])
-        return with_slots(found, self.model, samples * positions)
+        model, multiple = self.profile.computed(self.model), self.profile.words_a_device
+        given = model, self.micro_batch, self.sequence, multiple, self.axes, self.sample_axes
+        return indices_of(*given, self.mesh)
 
     @property
     def sample_axes(self) -> tuple[str, ...]:

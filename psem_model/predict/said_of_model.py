@@ -128,7 +128,8 @@ class _OfModel:
             yield f"all words on each device: {', '.join(whole)} (--profile)"
         if evened(plan, VOCABULARY) != model.vocabulary:
             yield f"{model.vocabulary:,} words padded to {evened(plan, VOCABULARY):,}, to be cut evenly"
-        chosen, room = choices(plan.indices, model), plan.indices["e"] * plan.indices["c"]
+        chosen = choices(plan.indices, plan.profile.computed(model))
+        room = plan.indices["e"] * plan.indices["c"]
         if chosen != room:
             yield f"{chosen:,} choices of experts padded to {room:,}, to be spread evenly"
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from psem_model.predict.plan import Plan
 from spec.models.states import State
-from spec.models.transformer import Transformer
 
 # seen of PyTorch 2.13, by gloo
 WHOLE_SUMS = (
@@ -20,9 +19,6 @@ VIEWS = (
     "in a pipeline it keeps what backward gathers until the next forward has used it: it gathers less "
     "often than here, and holds more"
 )
-# seen of transformers 5.23: Llama4TextMoe, MixtralExperts and the like
-OF_LLAMA_4 = "transformers' experts of Llama 4 take every token each: they keep several times as much"
-EXPERTS = "experts of transformers keep more than here"
 # Megatron-LM: core/transformer/attention.py (num_query_groups < world_size)
 HEADS = "it makes no copies of key-value heads: it gathers queries, keys and values in each layer"
 # DeepSpeed, runtime/zero/stage_1_and_2.py
@@ -31,7 +27,7 @@ LINK = "of several micro-steps it brings gradients back from the host to add to 
 
 def unlike(plan: Plan) -> Iterator[str]:
     """What the profile has not, of this plan."""
-    kin, model = {*plan.profile.names, *plan.profile.like}, plan.model
+    kin = {*plan.profile.names, *plan.profile.like}
     cuts = [axis for axis in plan.product.cuts if plan.mesh[axis.name] != 1]
     if "fully-shard" in kin:
         yield from _of_shards(plan, " and ".join(axis.name for axis in cuts))
@@ -39,10 +35,6 @@ def unlike(plan: Plan) -> Iterator[str]:
         yield WHOLE_SUMS
     if "zero-offload" in kin and plan.pipe.micro_batches != 1:
         yield LINK
-    if not isinstance(model, Transformer):
-        return
-    if "eager" in kin and model.experts:
-        yield OF_LLAMA_4 if model.weighed_first else EXPERTS
     if "megatron" in kin and any(axis.copies_of for axis in cuts):
         yield HEADS
 

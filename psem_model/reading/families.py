@@ -112,6 +112,7 @@ def _falcon(fields: Fields) -> Has:
         "norms": USUAL_NORMS if two else frozenset({"attention"}),
         "distances": distances,
         "angles": not distances,
+        "numbered_heads": new or one_key,
     }
 
 
@@ -175,6 +176,7 @@ def _deepseek(odds: str, first: int, shared: int) -> Callable[[Fields], Has]:
             "head_dim": turned,
             "latent": Latent(fields.size("kv_lora_rank"), queries, straight, values),
             "odds": odds,
+            "normed": odds == "sigmoid" and fields.flag("norm_topk_prob", True),
             "shared": fields.count("n_shared_experts", shared) * fields.size("moe_intermediate_size"),
             "further": more,
             **_of_kinds(fields.listed("num_hidden_layers"), fields.size("intermediate_size"), kind),
@@ -219,6 +221,10 @@ def _llama4(fields: Fields) -> Has:
     }
 
 
+def _qwen3_moe(fields: Fields) -> Has:
+    return {"normed": fields.flag("norm_topk_prob", False)}
+
+
 def _gpt_oss(fields: Fields) -> Has:
     """What else a field is called, and how weights are stored."""
     fields.only("experts_per_token", fields.size("num_experts_per_tok"))
@@ -236,6 +242,7 @@ MORE: dict[str, Callable[[Fields], Has]] = {
     "falcon": _falcon,
     "llama4_text": _llama4,
     "gpt_oss": _gpt_oss,
+    "qwen3_moe": _qwen3_moe,
     "deepseek_v2": _deepseek("softmax", 0, 2),
     "deepseek_v3": _deepseek("sigmoid", 3, 1),
 }

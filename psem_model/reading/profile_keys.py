@@ -166,7 +166,7 @@ TRUTHS = (
     *("repeats", "maximum", "step_counts", "each", "holds", "holds_root", "copies", "apart"),
     *("sums_first", "like_gradients", "owners", "placeholders", "at_once", "weighs_within", "fills"),
     *("waits_whole", "waits_staged", "uneven", "copies_heads", "starts_whole", "composes"),
-    *("scales_in_full", "gathers_again"),
+    *("scales_in_full", "gathers_again", "routes", "views"),
 )
 CHANGED_BY = {"outside": "inside", "keeps": "again"}  # the field that a key changes, if it is another
 CHANGES: dict[str, Change] = {
@@ -180,9 +180,10 @@ CHANGES: dict[str, Change] = {
     "rows": _adding(lambda: NORM_FUNCTIONS),
     "rows_as_computed": _adding(lambda: NORM_FUNCTIONS),
     "whole": _listing(lambda: (*OF_WORDS, *WORD_WEIGHTS)),
-    "merged": _adding(lambda: OF_WORDS),
+    "merged": _adding(lambda: (*OF_WORDS, "of_keys")),
     "overwritten": _adding(value_names),
     "held": _adding(value_names),
+    "as_computed": _adding(value_names),
     "whole_gradients": _listing(lambda: WORD_WEIGHTS),
     "samples": _one_of(Samples),
     "buckets": _buckets,

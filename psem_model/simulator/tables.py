@@ -174,7 +174,7 @@ class TransformerTables(Tables):
         """The routes of a layer's tokens; those asked for last are kept."""
         if self._last is None or self._last[:2] != (layer, moment):
             rng = self.rng("slots", layer, moment.step, moment.micro_batch)
-            found = route(self.cells, self.sizes["e"], self.model.chosen, rng)
+            found = route(self.cells, self.sizes["e"], self.model.takes_each, rng)
             self._last = layer, moment, found
         return self._last[2]
 

@@ -13,9 +13,9 @@ from spec.devices.mesh import Device, Mesh, group_size
 from spec.language.moves import Move
 from spec.language.programs import Program
 from spec.models.parts import Model, parts
-from spec.models.profiles import COUNT_BYTES, NUMBER_BYTES
+from spec.models.profiles import COUNT_BYTES
 from spec.models.transformer import EMBEDDING, HEAD, Transformer, is_layer, is_turned
-from spec.models.values import FULL, Value
+from spec.models.values import FULL, NUMBER_BYTES, Value
 from spec.numbers.arithmetic import Number, quotient
 
 Indices = Mapping[str, Number]  # how many values each index has
@@ -132,7 +132,8 @@ def numbers_of(
     learned = NUMBER_BYTES * indices["s"] * each if model.positions and EMBEDDING in of else 0
     is_needed = model.turned and any(map(is_turned, of))
     width = FULL if model.angles_in_full else width
-    turned = 2 * width * indices["s"] * model.turned_features if is_needed else 0
+    features = model.turned_features if not model.paired_angles else quotient(model.turned_features, 2)
+    turned = 2 * width * indices["s"] * features if is_needed else 0
     return Numbers(NUMBER_BYTES * tokens, learned + turned + (COUNT_BYTES if HEAD in of else 0))
 
 

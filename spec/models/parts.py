@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 
@@ -17,9 +18,13 @@ from spec.models.transformer import (
     Transformer,
     layer_name,
 )
-from spec.models.values import FULL, LOG_TOTAL, WRITTEN, Builder, Part, Role, Value
+from spec.models.values import FULL, LOG_TOTAL, NUMBER_BYTES, WRITTEN, Builder, Part, Role, Value
+from spec.numbers.arithmetic import Number
 
 Model = Transformer | Opaque | Custom
+# what operations keep, and backward does not read
+BESIDE_ROUTES = ("chosen", "chosen_places", "chosen_odds", "undivided_odds", "odds_total", "weighed")
+BESIDE_OPERATIONS = ("largest_of_keys", "head_numbers", "word_factor")
 
 
 def _stream(name: str) -> Value:
@@ -49,7 +54,11 @@ def _norm(part: Builder, model: Transformer, name: str, x: Value, over: str = "h
 
 
 def _scaled(part: Builder, model: Transformer, name: str, unit: Value, *over: str) -> Value:
-    y = part.contract(unit, _weight(f"{name}_scale", *over), Value(name, unit.indices))
+    scale = _weight(f"{name}_scale", *over)
+    if model.in_steps and model.offset_scales:
+        more = Value(f"{name}_scale_and_one", over, width=FULL)
+        scale = part.contract(scale, _constant("ones", *over), more)
+    y = part.contract(unit, scale, Value(name, unit.indices))
     return _biased(part, y, *over) if model.norm == "layer_norm" else y
 
 
@@ -103,6 +112,8 @@ def _attention(part: Builder, model: Transformer, y: Value) -> Value:
     pairs, of_value = ("b", "g", "r", "s", "u"), values.indices[-1]
     scores = _capped(part, model, part.contract(q, keys, Value("scores", pairs)))
     seen = part.add(scores, _constant("causal", *pairs), Value("seen", pairs))
+    if model.in_steps and model.sinks:
+        _number(part, "largest_of_keys", NUMBER_BYTES, seen, "u")
     total = Value("log_total", pairs[:-1], width=FULL)
     total = part.normalise(LOG_TOTAL, "u", seen, total) if model.sinks else total
     shares = part.normalise("softmax", "u", seen, Value("shares", pairs))
@@ -136,8 +147,12 @@ def _from_tokens(part: Builder, model: Transformer, y: Value) -> tuple[Value, Va
     q = placed(_projected(part, model, y, "query", "g", "r", "d"))
     k = placed(_projected(part, model, y, "key", "g", "d"))
     if model.tempered and not model.turned:
-        q = part.contract(q, _constant("temperatures", "s"), replace(q, name="query_tempered"))
+        width = FULL if model.in_steps else 0
+        by = _constant("temperatures", "s", width=width)
+        q = part.contract(q, by, replace(q, name="query_tempered"))
     keys = _of_keys(part, "keys", k)
+    if model.in_steps and model.numbered_heads:
+        _number(part, "head_numbers", 2 * NUMBER_BYTES, _constant("ones", "h"), "h")
     return q, keys, _of_keys(part, "values", _projected(part, model, y, "value", "g", "d"))
 
 
@@ -214,6 +229,24 @@ def _mlp(
     return _biased(part, out, *expert, "h") if biased else out
 
 
+def _number(part: Builder, name: str, width: Number, x: Value, over: str) -> None:
+    """What is kept and not read: for each row of a value so many bytes."""
+    rows = tuple(index for index in x.indices if index != over)
+    part.contract(x, _constant("ones", over), Value(name, rows, width=width))
+
+
+def _of_routes(model: Transformer) -> Iterator[tuple[str, Number]]:
+    """Bytes that choosing experts keeps of each token, beside its odds: numbers of its experts; of its
+    places among the tokens of each; odds before they were divided by their sum, and that.
+    """
+    yield "chosen", NUMBER_BYTES * model.chosen
+    if not model.weighed_first:
+        yield "chosen_places", 2 * NUMBER_BYTES * model.chosen
+    if model.normed:
+        yield "undivided_odds", FULL * model.chosen
+        yield "odds_total", FULL
+
+
 def _experts(part: Builder, model: Transformer, y: Value) -> Value:
     """Each token is sent to the experts it chooses, and their results are summed as it weighs them.
 
@@ -228,7 +261,13 @@ def _experts(part: Builder, model: Transformer, y: Value) -> Value:
     else:
         shares = part.apply(model.odds, chosen, odds)
     to_slots, to_tokens = (("b", "c"), ("s", "c")), (("c", "b"), ("c", "s"))
-    weights = part.rename(shares, Value("slot_odds", ("e", "c"), width=FULL), *to_slots)
+    width = WRITTEN if model.routed and model.plain_odds else FULL
+    weights = part.rename(shares, Value("slot_odds", ("e", "c"), width=width), *to_slots)
+    if model.routed:
+        for name, each in _of_routes(model):
+            _number(part, name, each, shares, "j")
+        if model.of_chosen:
+            part.rename(shares, Value("chosen_odds", ("e", "c")), *to_slots)
     sent = part.rename(y, Value("sent", ("e", "c", "h")), *to_slots)
     weighed = Value("weighed", ("e", "c", "h"))
     if model.weighed_first:
@@ -287,6 +326,8 @@ def embedding(model: Transformer) -> Part:
             _constant("places", "b", "s", "w"), _weight("place_weight", "w", "h"), _stream("placed")
         )
         x = part.add(x, at, _stream("embedded"))
+    if model.in_steps and model.scaled_words:
+        _number(part, "word_factor", WRITTEN, _constant("ones", "h"), "h")
     x = _norm(part, model, "word_norm", x) if "words" in model.norms else x
     return part.part(_dropped(part, model, "words", x))
 

@@ -12,13 +12,12 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
-from spec.models.parts import Model, parts
+from spec.models.parts import BESIDE_OPERATIONS, BESIDE_ROUTES, Model, parts
 from spec.models.states import BytePolicy, State
 from spec.models.transformer import Transformer
 from spec.models.values import FULL, LOG_TOTAL, WRITTEN, Builder, Does, Operation, Part, Role, Value
 from spec.numbers.arithmetic import Number
 
-NUMBER_BYTES = 8  # of a token, or of its place
 COUNT_BYTES = 4  # of how many steps were made, or of how many tokens a loss is the mean
 NORM_FUNCTIONS = frozenset({"layer_norm", "rms_norm"})
 CROSS_ENTROPY = "cross_entropy"  # which textbooks compute in fp32, of logits that are
@@ -79,9 +78,12 @@ class Profile:
     scales of norms, too. `repeats`: keys and values are copied, once for each head of a group. `rows`:
     norms that keep numbers of each row: rms_norm its root, layer_norm its mean and its root;
     `rows_as_computed`: those that keep them in the type that they compute with, and not in fp32.
-    `composes`: functions that are several operations keep what each of these reads. `whole`: values
-    that each device has of all words, where words are cut; and weights whose words are not. `samples`:
-    whose numbers are kept. `maximum`: of each token the largest logit is found first.
+    `composes`: functions that are several operations keep what each of these reads. `routes`: choosing
+    experts keeps its numbers, and so are weighed results of experts kept; where odds weigh what experts
+    read, each takes every token. `as_computed`: values in the type computed with, and not in fp32.
+    `views`: of an array that several products make, all is kept where a norm keeps a part. `whole`:
+    values that each device has of all words, where words are cut; and weights whose words are not.
+    `samples`: whose numbers are kept. `maximum`: of each token the largest logit is found first.
 
     `policy`: the name of the types that states have, if none is asked for. `gathered`, `reduced`: bytes
     of an element of gathered parameters, and of gradients while they are summed over devices; none: as
@@ -132,6 +134,9 @@ class Profile:
     rows: frozenset[str] = frozenset()
     rows_as_computed: frozenset[str] = frozenset()
     composes: bool = False
+    routes: bool = False
+    as_computed: frozenset[str] = frozenset()
+    views: bool = False
     whole: frozenset[str] = frozenset()
     maximum: bool = False
     samples: Samples = Samples.NONE
@@ -218,8 +223,23 @@ class Profile:
     def in_model(self, model: Transformer) -> Profile:
         """With what its own code does: a softmax in the type of what it reads, scales in fp32."""
         plain = {"softmax"} if model.plain_softmax else set[str]()
-        in_full = self.scales_in_full or model.scales_in_full
-        return replace(self, in_full=self.in_full - plain, scales_in_full=in_full)
+        choices = {"choices"} if self.routes and model.chosen_in_full else set[str]()
+        odds = {"odds"} if self.routes and model.of_chosen else set[str]()
+        beside = (*(BESIDE_ROUTES * self.routes), *(BESIDE_OPERATIONS * self.composes))
+        return replace(
+            self,
+            in_full=self.in_full - plain | choices,
+            scales_in_full=self.scales_in_full or model.scales_in_full,
+            merged=self.merged | odds,
+            stores=self.stores.union(beside),
+        )
+
+    def computed(self, model: Model) -> Model:
+        """The model as the system computes it."""
+        if not isinstance(model, Transformer):
+            return model
+        within = model.weighed_within or self.weighs_within
+        return replace(model, weighed_within=within, routed=self.routes, in_steps=self.composes)
 
     def types(self, policy: BytePolicy) -> BytePolicy:
         """The types of states, with those in which they pass."""
@@ -261,15 +281,14 @@ def realised_parts(model: Model, profile: Profile, width: Number) -> tuple[Part,
     """The parts of a model as a system computes them, in its order, with weights of `width` bytes."""
     if isinstance(model, Transformer):
         profile = profile.in_model(model)
-        model = replace(model, weighed_within=True) if profile.weighs_within else model
-    return tuple(realised(part, profile, width) for part in parts(model))
+    return tuple(realised(part, profile, width) for part in parts(profile.computed(model)))
 
 
 def realised(part: Part, profile: Profile, width: Number) -> Part:
     """The part as a system computes it, with weights of `width` bytes."""
     of_rows = frozenset(v.name for op in part.operations for v in _of_rows(op, profile))
     between = frozenset(v.name for op in part.operations for v in _between(op, profile))
-    stores = profile.stores | between | (of_rows - profile.again)
+    stores = profile.stores | between | (of_rows - profile.again) | _beside_norms(part, profile, width)
     sized = _sized(_copied(part, profile, width), profile, width)
     uncut = profile.whole.intersection(weight.name for weight in part.weights)
     return replace(
@@ -295,7 +314,8 @@ def _sized(part: Part, profile: Profile, width: Number) -> Part:
             return value
         if value.name in profile.inside:
             return replace(value, width=0)
-        found = named.get(value.name, width if value.width == WRITTEN else value.width)
+        is_computed = value.width == WRITTEN or value.name in profile.as_computed
+        found = named.get(value.name, width if is_computed else value.width)
         return value if found == value.width else replace(value, width=found)
 
     def computed(operation: Operation) -> Operation:
@@ -312,6 +332,16 @@ def _between(operation: Operation, profile: Profile) -> tuple[Value, ...]:
     count = BETWEEN.get(operation.function, 0) if profile.composes else 0
     makes = operation.makes
     return tuple(replace(makes, name=f"{makes.name}_between{number}") for number in range(1, count + 1))
+
+
+def _beside_norms(part: Part, profile: Profile, width: Number) -> frozenset[str]:
+    """What is one array with what a norm reads, and keeps: where that is copied, it is another."""
+    copied = profile.in_full if width < FULL else frozenset[str]()
+    norms = [op for op in part.operations if op.function in NORM_FUNCTIONS - copied]
+    kept = {op.reads[0].name for op in norms if profile.views}
+    made = {weight.name: part.first_readers[weight].makes.name for weight in part.weights}
+    arrays = ({made[name] for name in names if name in made} for names in part.arrays)
+    return frozenset[str]().union(*(array for array in arrays if array & kept))
 
 
 def _of_rows(norm: Operation, profile: Profile) -> tuple[Value, ...]:
@@ -345,6 +375,7 @@ def _copied(part: Part, profile: Profile, width: Number) -> Part:
             words = Value("ones", x.indices[-1:], Role.CONSTANT, 0)
             work.contract(x, words, Value("largest", x.indices[:-1], width=FULL))
         is_full = _is_in_full(operation, part, profile, in_full)
+        reads = _copied_operands(work, operation, reads, in_full)
         if "rms_norm" in in_full and makes.name.endswith("_heads_norm_squares"):
             now[x] = x = _copy(work, x, f"{makes.name}_argument", FULL)
             reads = (x,)
@@ -373,6 +404,15 @@ def _copied(part: Part, profile: Profile, width: Number) -> Part:
             each = Value(f"{makes.name}_repeated", (b, u, g, "r", d))
             now[makes] = work.contract(makes, Value("ones", ("r",), Role.CONSTANT, 0), each)
     return work.part(part.gives)
+
+
+def _copied_operands(
+    work: Builder, product: Operation, reads: tuple[Value, ...], in_full: frozenset[str]
+) -> tuple[Value, ...]:
+    """What an operation reads: of a product in fp32, copies."""
+    if product.does is not Does.CONTRACT or product.makes.name not in in_full:
+        return reads
+    return tuple(_copy(work, value, f"{value.name}_fp32", FULL) for value in reads)
 
 
 def _is_in_full(norm: Operation, part: Part, profile: Profile, in_full: frozenset[str]) -> bool:

@@ -124,7 +124,22 @@ class Transformer:
     latent: Latent | None = None
     joined: frozenset[str] = frozenset()  # of `JOINED`: weights that are one array
     reads_first: bool = False  # rows of a layer's weights are what products read, not what they make
+    normed: bool = False  # odds of a token's experts are divided by their sum
+    of_chosen: bool = False  # the softmax of choices is of the chosen experts alone
+    plain_odds: bool = False  # odds of its experts are in the type computed with, not in fp32
+    chosen_in_full: bool = False  # choices are computed in fp32, from copies
+    paired_angles: bool = False  # cosines and sines are there once for the two features of a pair
+    offset_scales: bool = False  # a norm is scaled by one more than its weight
+    scaled_words: bool = False  # words are multiplied by a number
+    numbered_heads: bool = False  # heads of keys and of values are taken by their numbers
+    routed: bool = False  # what choosing experts keeps is told, and who `takes_each`
+    in_steps: bool = False  # what is several operations is told
     further: Number = 0  # modules that predict further tokens: the published model has them besides
+
+    @property
+    def takes_each(self) -> Number:
+        """Experts that take a token: those that it is sent to; or all, if odds weigh what they read."""
+        return self.experts if self.routed and self.weighed_first else self.chosen
 
     @property
     def turned(self) -> bool:
@@ -164,7 +179,7 @@ class Transformer:
 
     def sizes(self, micro_batch: Number, sequence: Number) -> dict[str, Number]:
         """How many values each index has. Slots: tokens spread evenly over the experts."""
-        sent = micro_batch * sequence * self.chosen
+        sent = micro_batch * sequence * self.takes_each
         slots = quotient(sent, self.experts) if self.experts else 0
         latent = self.latent or Latent(0, 0, 0, 0)
         return {

@@ -12,6 +12,7 @@ from functools import cached_property
 from spec.devices.layouts import Contraction
 
 WRITTEN = 2  # bytes of an element of what is computed in the weights' precision, as parts are written
+NUMBER_BYTES = 8  # of a token, of its place, or of what it is sent to
 FULL = 4  # bytes of an element of what a loss, or a softmax by turns, is computed from
 
 

@@ -29,11 +29,6 @@ def test_what_pytorch_or_megatron_does_otherwise_is_said(strategy, profile, word
     assert any(words in note for note in notes(strategy, profile, accumulate="4"))
 
 
-def test_experts_of_transformers_keep_more():
-    assert "more than here" in notes("dp(1)", "eager", "mixtral-8x7b-v0.1")[0]
-    assert "every token" in notes("dp(1)", "eager", "llama-4-scout")[0]
-
-
 @pytest.mark.parametrize(
     ("strategy", "profile"),
     [
