@@ -397,3 +397,11 @@ def test_shares_of_experts_weigh_within_their_mlps_where_a_profile_says_so():
     model, within = small("llama", True), replace(TEXTBOOK, weighs_within=True)
     weighed = realised_parts(replace(model, weighed_within=True), TEXTBOOK, 2)
     assert realised_parts(model, within, 2) == weighed != realised_parts(model, TEXTBOOK, 2)
+
+
+@pytest.mark.parametrize("strategy", ["zero2(3)", "zero3(3)"])
+def test_gradients_that_are_summed_in_buckets_are_copied_into_these_alone(strategy, tmp_path):
+    ways = "buckets = [64, 64]\ncopies = true", "buckets = [64, 64]", "copies = true"
+    plans = (profiled_as(way, tmp_path, strategy) for way in ways)
+    in_buckets, in_place, apart = (plan.fullest.transient["states"] for plan in plans)
+    assert in_buckets == in_place < apart
