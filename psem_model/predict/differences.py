@@ -17,7 +17,17 @@ from spec.models.profiles import Difference, Profile
 from spec.models.states import POLICIES, BytePolicy
 
 OF_STATES = frozenset(  # fields of a profile that count for an opaque model
-    ("policy", "gathered", "reduced", "quantised", "each", "copies", "pinned", "starts_whole")
+    (
+        "policy",
+        "gathered",
+        "reduced",
+        "quantised",
+        "each",
+        "copies",
+        "adds_back",
+        "pinned",
+        "starts_whole",
+    )
 )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from psem_model.check.placements import refused
 from psem_model.text.errors import or_nearest, quoted
-from spec.costs.communication import Transfer, totals, transfers
+from spec.costs.communication import Transfer, added_up, totals, transfers
 from spec.costs.memory import MODEL_STATES, Sizes, peak, resting
 from spec.derivation.schedules import schedule_of
 from spec.language.schedule import Schedule
@@ -125,12 +125,14 @@ def predict_schedule(schedule: Schedule, sizes: Sizes, micro_steps: Number = 1) 
     sizes = replace(sizes, cut=schedule.cut)
     found = transfers(schedule, sizes, micro_steps)
     rest = {state: resting(schedule, state, sizes) for state in MODEL_STATES}
+    hosted = {state: resting(schedule, state, sizes, host=True) for state in MODEL_STATES}
+    hosted[State.GRADIENTS] += added_up(schedule, sizes, micro_steps)
     return Prediction(
         schedule,
         sizes,
         micro_steps,
         rest,
-        {state: resting(schedule, state, sizes, host=True) for state in MODEL_STATES},
+        hosted,
         peak(schedule, sizes),
         found,
         *totals(found, 0 * sizes.psi),

@@ -21,8 +21,6 @@ VIEWS = (
 )
 # Megatron-LM: core/transformer/attention.py (num_query_groups < world_size)
 HEADS = "it makes no copies of key-value heads: it gathers queries, keys and values in each layer"
-# DeepSpeed, runtime/zero/stage_1_and_2.py
-LINK = "of several micro-steps it brings gradients back from the host to add to them, in 2 bytes"
 
 
 def unlike(plan: Plan) -> Iterator[str]:
@@ -33,8 +31,6 @@ def unlike(plan: Plan) -> Iterator[str]:
         yield from _of_shards(plan, " and ".join(axis.name for axis in cuts))
     if plan.profile.owners and plan.profile.waits_whole:
         yield WHOLE_SUMS
-    if "zero-offload" in kin and plan.pipe.micro_batches != 1:
-        yield LINK
     if "megatron" in kin and any(axis.copies_of for axis in cuts):
         yield HEADS
 

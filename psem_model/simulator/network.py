@@ -86,10 +86,16 @@ class Network:
         Network.carried += len(senders)
         return payload.take(senders, 1)
 
-    def to_host(self, elements: int | Array) -> None:
-        """So many elements of each device go to the other side of its host link."""
-        before = self.hosted.get(self._op, np.zeros(self.devices, np.int64))
-        self.hosted[self._op] = before + elements
+    def to_host(self, elements: int | Array, beside: str = "", width: Number = 0) -> None:
+        """So many elements of each device go to the other side of its host link.
+
+        `beside`: what an operation does there besides, with elements of a `width` of its own.
+        """
+        part, number = self._op
+        op = (f"{part} {beside}", number) if beside else self._op
+        if beside:
+            self.widths[op] = width
+        self.hosted[op] = self.hosted.get(op, np.zeros(self.devices, np.int64)) + elements
 
 
 Add = Callable[[Array, Array], Array]

@@ -63,6 +63,8 @@ class Executor:
         self.layouts = [
             layout_of(data.cluster, schedule.cut, *unit.vectors, owners=unit.owners) for unit in cuts
         ]
+        adds_back = micro_steps > 1 and schedule.rest(State.GRADIENTS).host
+        policy = policy if adds_back else replace(policy, added=0)
         self.store = Store(schedule, self.layouts, data.unknown, policy)
         self.network = Network(self.cluster.devices)
         self.activations: dict[int, Activations] = {}
@@ -255,7 +257,13 @@ class Executor:
         """Over the host link go a device's own elements, if it has no others on the host."""
         layout = self.layouts[unit]
         is_own = moved and (layout.owners or op.state in self.rests.unpadded)
-        self.network.to_host(layout.known(moved) if is_own else layout.size(moved))
+        elements = layout.known(moved) if is_own else layout.size(moved)
+        self.network.to_host(elements)
+        if self.store.meter.adds_back(op):
+            if self.micro_step:
+                self.network.to_host(elements, "back", self.store.meter.added)
+            if self.micro_step == self.micro_steps - 1:  # once more, as they rest
+                self.network.to_host(elements, "at last", self.store.meter.widths[Buffer.GRADIENTS])
 
     def _recompute(self, op: Op, unit: int) -> None:
         if op.target is Buffer.ACTIVATIONS:

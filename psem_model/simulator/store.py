@@ -19,6 +19,7 @@ from spec.language.schedule import (
     Buffer,
     Kind,
     Op,
+    Phase,
     Schedule,
 )
 from spec.models.states import BytePolicy, State
@@ -75,6 +76,7 @@ class Meter:
         self.makes_copies, self.copied = policy.copied or self.summed != fresh, 0
         quantised = policy.quantised if gathers and policy.quantised is not None else 0
         self.widths[Buffer.VIEW], self.gathered = policy.computed + quantised, policy.bytes_sent
+        self.added = policy.added  # of a copy of gradients on the host, which is added to
         self.live = {host: dict.fromkeys(self.widths, 0) for host in (False, True)}
         self.peak: Number = 0
         self.peak_parts = self.bytes(False)
@@ -83,14 +85,26 @@ class Meter:
         """Bytes of each state on each device, or on its part of the host."""
         found: dict[State, Number] = dict.fromkeys(RESTS, 0)
         for buffer, n in self.live[host].items():
-            found[STATE_OF[buffer]] += n * self.widths[buffer]
+            found[STATE_OF[buffer]] += n * self.width(buffer, host)
         found[State.GRADIENTS] += 0 if host else self.copied * self.summed
         return found
+
+    def width(self, buffer: Buffer, host: bool) -> Number:
+        """Bytes of an element of a buffer, and of a copy of it."""
+        copied = self.added if host and buffer is Buffer.GRADIENTS else 0
+        return self.widths[buffer] + copied
+
+    def adds_back(self, op: Op) -> bool:
+        """Whether what an operation of a micro-step brings to the host comes back to be added to."""
+        is_kept = op.kind is Kind.OFFLOAD and op.phase is Phase.BACKWARD
+        return bool(self.added) and is_kept and op.state is State.GRADIENTS
 
     def of_a_message(self, op: Op) -> Number:
         """Bytes of an element that an operation sends; 0 for what is not counted."""
         if op.target in SCALARS:
             return NUMBER_BYTES
+        if self.adds_back(op):
+            return self.added
         if op.kind in HOST_TRANSFERS and op.state in RESTS:  # they pass on what rests
             return self.widths[RESTS[op.state]]
         if op.target is Buffer.VIEW:
@@ -259,7 +273,7 @@ class Store:
                 more = block.elements - layout.known(block.room)[devices]
                 padding[buffer] = padding.get(buffer, 0) + more
         for buffer, more in padding.items():
-            found[STATE_OF[buffer]] -= int(more.min()) * self.meter.widths[buffer]
+            found[STATE_OF[buffer]] -= int(more.min()) * self.meter.width(buffer, host)
         return found
 
     def release(self, buffer: Buffer, unit: int) -> None:

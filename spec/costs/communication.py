@@ -16,12 +16,15 @@ from spec.language.schedule import (
     REDUCTIONS,
     SCALARS,
     SLICING,
+    Buffer,
     Kind,
     Op,
     Phase,
     Schedule,
+    Span,
 )
-from spec.numbers.arithmetic import Number
+from spec.models.states import State
+from spec.numbers.arithmetic import Number, quotient
 
 
 @dataclass(frozen=True)
@@ -89,8 +92,40 @@ def transfers(schedule: Schedule, sizes: Sizes, micro_steps: Number = 1) -> list
             if op.kind in (*HOST_TRANSFERS, *COLLECTIVE_KINDS):
                 elements = times * elements_sent(op, schedule, sizes)
                 size, by_owners = elements * sizes.width_sent(op), _by_owners(op, sizes)
-                found.append(Transfer(op, times, elements, size, by_owners))
+                moved = Transfer(op, times, elements, size, by_owners)
+                is_added_to = is_brought_back(op, schedule, sizes, micro_steps)
+                found += _back_and_forth(moved, sizes) if is_added_to else [moved]
     return found
+
+
+def is_brought_back(op: Op, schedule: Schedule, sizes: Sizes, micro_steps: Number) -> bool:
+    """Whether what an operation of a micro-step moves to the host comes back to be added to."""
+    is_kept = op.phase is Phase.BACKWARD and schedule.rest(State.GRADIENTS).host
+    to_host = op.kind is Kind.OFFLOAD and op.state is State.GRADIENTS and is_kept
+    return to_host and bool(sizes.policy.added) and micro_steps != 1
+
+
+def _back_and_forth(moved: Transfer, sizes: Sizes) -> list[Transfer]:
+    """Gradients that are added up on the device: each time to the host, and back but for the first;
+    and there once more, as they rest.
+    """
+    op, times = moved.op, moved.times
+    back = Op(Kind.FETCH, op.phase, Buffer.GRADIENTS, Buffer.FRESH, within=op.within, span=Span.UNIT)
+    each, width = quotient(moved.elements, times), sizes.policy.added
+    rest = each * sizes.width_sent(op)
+    return [
+        replace(moved, bytes=moved.elements * width),
+        Transfer(back, times - 1, (times - 1) * each, (times - 1) * each * width),
+        Transfer(replace(op, phase=Phase.REDUCE), 1, each, rest),
+    ]
+
+
+def added_up(schedule: Schedule, sizes: Sizes, micro_steps: Number) -> Number:
+    """Bytes on the host of the copy of gradients that is brought back to be added to."""
+    if not any(is_brought_back(op, schedule, sizes, micro_steps) for op in schedule.micro_step):
+        return 0 * sizes.psi
+    slices = schedule.rest(State.GRADIENTS).sharded
+    return sizes.policy.added * sizes.at_rest(State.GRADIENTS, slices)
 
 
 def totals(found: list[Transfer], zero: Number = 0) -> tuple[Number, Number, Number]:

@@ -114,8 +114,10 @@ class Profile:
     MLPs are cut whether they divide or not: in slices of as many, rounded up, of which the last have
     fewer. `copies_heads`: key-value heads are copied where more devices cut them than there are.
 
-    Of a host's memory: `pinned`: states that are page-locked where they are there. `starts_whole`: each
-    process makes its whole model there in fp32, before anything is placed.
+    Of a host's memory: `adds_back`: gradients there are brought back to be added to, in the type that
+    they are computed in, and go there at last in that in which they rest. `pinned`: states that are
+    page-locked where they are there. `starts_whole`: each process makes its whole model there in fp32,
+    before anything is placed.
 
     `places`: the modes of states along some axis, as placements write them, if the system has no other
     than these and replicated ones. `names`: what it is called by, and what is added; `like`: the names
@@ -173,6 +175,7 @@ class Profile:
     waits_staged: bool = False
     uneven: bool = False
     copies_heads: bool = True
+    adds_back: bool = False
     pinned: frozenset[State] = frozenset()
     starts_whole: bool = False
     differs: tuple[Difference, ...] = ()
@@ -249,6 +252,7 @@ class Profile:
             reduced=self.reduced,
             quantised=self.quantised,
             copied=self.copies and self.units is not Units.BUCKET,
+            added=(policy.g if self.gathered is None else self.gathered) if self.adds_back else 0,
         )
 
 

@@ -32,7 +32,8 @@ class BytePolicy:
     be gathered; none: as the model computes with them. `counts_steps`: whether the optimizer
     corrects its moments by how many steps it has made (Adam). `copied`: gradients are copied to be
     summed; so they are, if that is in another type. `as_they_are`: axes along which gradients are
-    summed in the type that they have.
+    summed in the type that they have. `added`: of gradients on the host that are brought back to be
+    added to, of several micro-steps; 0: they are added to there.
     """
 
     w: Number
@@ -46,6 +47,7 @@ class BytePolicy:
     counts_steps: bool = False
     copied: bool = False
     as_they_are: frozenset[str] = frozenset()
+    added: Number = 0
 
     def __post_init__(self) -> None:
         if isinstance(self.k, int | Fraction) and self.k == 0:  # no state, so no copy in it

@@ -12,13 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from psem_model.measure.measured import Run
+from psem_model.measure.simulated import measured
+from psem_model.predict.asked import Asked
 from psem_model.predict.plan import Plan
+from psem_model.predict.read import read as plan_of
 from psem_model.reading.placements import placement
 from psem_model.reading.products import parse
 from psem_model.reading.profiles import read
 from spec.models.opaque import Opaque
-from spec.models.states import POLICIES
+from spec.models.states import POLICIES, State
 from spec.plans.compose import Factor, Product
+from tests.support.examples import examples
+from tests.support.profiled_plans import MODEL
 
 PROFILE = read("zero-offload")
 ALL_THERE = "parameters=S*+O,optimizer=S+O,gradients=S+O,activations=S"
@@ -78,3 +84,20 @@ def test_memory_of_the_host_is_told(psem):
     _, text, _ = psem("predict", *args)
     assert "page-locked" in text and "before anything is placed" in text
     assert "not applied" not in text.partition("gradients on the host are page-locked")[0]
+
+
+@examples(20)
+@given(st.integers(1, 5), st.integers(1, 4), st.sampled_from(["", "1000"]))
+def test_gradients_on_the_host_are_brought_back_to_be_added_to_but_for_the_first(micro, devices, psi):
+    """2 bytes each way, and 4 at last: DeepSpeed's async_accumulate_grad_in_cpu_via_gpu."""
+    more = {"psi": psi} if psi else {"model": MODEL}
+    more |= {"profile": "zero-offload", "accumulate": str(micro)}
+    plan = plan_of(Asked("predict", f"zero-offload({devices})", **more))
+    here = plan.stage(0)
+    of_gradients = [m for m in here.moved if m.to_host and m.what == "gradients"]
+    slices = sum(group.costs.sizes.at_rest(State.GRADIENTS, ("batch",)) for group in here.groups)
+    each = 4 if micro == 1 else 2 * micro + 2 * (micro - 1) + 4
+    assert sum(m.bytes for m in of_gradients) == each * slices
+    hosted = sum(group.costs.hosted[State.GRADIENTS] for group in here.groups)
+    assert hosted == (4 if micro == 1 else 6) * slices
+    assert not measured(plan, Run()).unequal

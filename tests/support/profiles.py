@@ -72,6 +72,7 @@ def profiles(draw):
         placeholders=draw(st.booleans()),
         uneven=draw(st.booleans()),
         copies_heads=draw(st.booleans()),
+        adds_back=draw(st.booleans()),
         pinned=draw(st.frozensets(st.sampled_from(MODEL_STATES))),
         starts_whole=draw(st.booleans()),
         gathered=draw(width),

@@ -270,7 +270,7 @@ MUTANTS = [
     (
         "what is gathered is always held",
         "derivation/programs.py",
-        'line.collective == "all_gather" and not self.holds(line)',
+        "not held and value.plain_name not in self.part.held",
         "False",
         f"{TENSOR} {CONTEXT} {KEPT}",
     ),
