@@ -75,7 +75,8 @@ class BytePolicy:
 
     def summed_in(self, axes: Iterable[str], has: Number) -> Number:
         """Bytes of an element of gradients of `has` bytes while they are summed along some axes."""
-        return has if self.as_they_are.issuperset(axes) else self.bytes_summed
+        along = frozenset(axes)
+        return has if along and along <= self.as_they_are else self.bytes_summed
 
     @property
     def bytes_copied(self) -> Number:
