@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 
+from conformance.case import Case, on
+from conformance.combined import combined
 from conformance.shapes import (
     ALONE,
     BY_NUMBER,
@@ -22,98 +24,9 @@ from conformance.shapes import (
     UNEVEN,
     WIDE,
     WITH_EXPERTS,
-    Configured,
     Decoder,
     Mlp,
 )
-
-
-@dataclass(frozen=True)
-class Case:
-    """One run of PyTorch.
-
-    `mesh`: axes and ranks along each. `samples`: of a micro-batch, on each rank that has its own.
-    `mixed`: bf16 weights to compute with, fp32 ones to update; of DDP, gradients in 2 bytes on
-    their way. `each`: gradients are reduced in each micro-step; else in the last alone (no_sync).
-    `reshard`: of FSDP2, what its option says; None is its default. `views`: of DDP, gradients are views
-    of buckets. `bucket`: bytes of a bucket. `cut_loss`: loss_parallel. `whole_words`: the embedding and
-    the head are in no plan of tensor parallelism. `order`, `chunks`: of pipelines.
-    `rotate`: of ring attention, how keys and values travel. `offload`: FSDP2's states are on the host;
-    with `fake`, of a device beside it, else of one that is the host itself. `aside`: not looked at
-    while formulas of what PyTorch does were first written.
-    `later`: recorded when the profiles were written, to see whether they hold.
-    Of `eager`, one process with a model of transformers, all is in bf16 if it is `mixed`.
-    `fake`: the fake backend, without other processes, so no numbers; DDP fails on it.
-    """
-
-    strategy: str
-    model: Mlp | Decoder | Configured
-    mesh: tuple[tuple[str, int], ...]
-    samples: int = 2
-    optimizer: str = "adam"
-    mixed: bool = False
-    micro_steps: int = 1
-    each: bool = True
-    reshard: bool | None = None
-    offload: bool = False
-    views: bool = False
-    bucket: int = 0
-    cut_loss: bool = False
-    whole_words: bool = False
-    order: str = ""
-    chunks: int = 1
-    rotate: str = ""
-    fake: bool = False
-    aside: bool = False
-    later: bool = False
-
-    @property
-    def ranks(self) -> int:
-        product = 1
-        for _, size in self.mesh:
-            product *= size
-        return product
-
-    @property
-    def has_numbers(self) -> bool:
-        """Whether its parameters are those of one process: all is computed, and in float64."""
-        return not (self.mixed or self.fake or isinstance(self.model, Configured))
-
-    @property
-    def is_beside(self) -> bool:
-        """Whether the device's memory is not the host's."""
-        return self.offload and self.fake
-
-    @property
-    def is_uneven(self) -> bool:
-        """Whether ranks cut features inside MLPs that they do not divide."""
-        of = self.model.feed_forward if isinstance(self.model, Decoder) else 0
-        return of % self.sizes.get("tensor", 1) != 0
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        return dict(self.mesh)
-
-    @property
-    def name(self) -> str:
-        """All that differs from the defaults, in words; no two cases have the same."""
-        mesh = " x ".join(f"{axis} {size}" for axis, size in self.mesh)
-        plain = ("strategy", "model", "mesh", "aside", "later", "fake")
-        told = [f for f in fields(self) if f.name not in plain and getattr(self, f.name) != f.default]
-        options = [_told(f.name, getattr(self, f.name)) for f in told]
-        return ", ".join((self.strategy, str(self.model), mesh, *options))
-
-
-def _told(name: str, value: object) -> str:
-    if name == "each":
-        return "no_sync"
-    words = name.replace("_", " ")
-    return words if value is True else f"no {words}" if value is False else f"{words} {value}"
-
-
-def on(**mesh: int) -> tuple[tuple[str, int], ...]:
-    """A mesh, axis by axis."""
-    return tuple(mesh.items())
 
 
 def _states() -> Iterator[Case]:
@@ -212,33 +125,6 @@ def _stages() -> Iterator[Case]:
     yield Case("pp", GROUPED, on(pipe=2), order="1f1b", micro_steps=4)  # stages of two layers and one
 
 
-def _staged_states() -> Iterator[Case]:
-    """States beside pipelines."""
-    sharded = Case("fsdp2 x pp", DEEP, on(pipe=2, batch=2), micro_steps=4, order="gpipe")
-    for here in (
-        sharded,
-        replace(sharded, model=GROUPED, order="1f1b"),
-        replace(sharded, order="interleaved", chunks=2),
-    ):
-        for reshard in (None, True, False):
-            yield replace(here, reshard=reshard)
-    wide = replace(sharded, mesh=on(pipe=4, batch=2), micro_steps=8, order="1f1b")
-    yield wide
-    yield replace(wide, mesh=on(pipe=2, batch=4), order="gpipe", micro_steps=3, optimizer="momentum")
-    yield replace(wide, order="interleaved", chunks=2, mixed=True, reshard=True)
-    yield replace(wide, mesh=on(pipe=2, batch=2), micro_steps=3, mixed=True)
-    for strategy in ("ddp x pp", "zero redundancy x pp"):  # DDP fails in other orders
-        here = replace(wide, strategy=strategy, mesh=on(pipe=2, batch=2), micro_steps=3)
-        yield replace(here, model=GROUPED)
-        yield replace(here, bucket=800, optimizer="momentum")
-        yield replace(here, views=True)
-        yield replace(here, mesh=on(pipe=4, batch=2), micro_steps=5)
-    for strategy in ("fsdp2 x tp x pp", "fsdp2 x tp+sp x pp"):
-        three = Case(strategy, GROUPED, on(pipe=2, batch=2, tensor=2), micro_steps=3, order="1f1b")
-        yield three
-        yield replace(three, mixed=True, reshard=True)
-
-
 def _rings() -> Iterator[Case]:
     """Context parallelism by ring attention."""
     for n in (2, 4, 8):
@@ -326,7 +212,7 @@ def _later() -> Iterator[Case]:
         yield Case(f"fsdp2 x {strategy}", fives, on(batch=7, tensor=5), fake=True)
     yield from _whole_words()
     yield from _uneven()
-    yield from _beside_tensors()
+    yield from combined()
     yield from _kernels()
     yield from _configured()
     yield from _eager()
@@ -410,25 +296,6 @@ def _uneven() -> Iterator[Case]:
         yield Case(f"fsdp2 x {strategy}", some, on(batch=2, tensor=4))
         yield Case(f"fsdp2 x {strategy}", few, on(batch=2, tensor=2))
     yield Case("tp", some, on(tensor=4), whole_words=True)
-
-
-def _beside_tensors() -> Iterator[Case]:
-    """FSDP2 beside tensor parallelism, in mixed precision, and where gradients wait."""
-    odd = Decoder(3, 20, 5, 5, 27, 35, 10)  # features and words that do not divide
-    for strategy in ("fsdp2 x tp", "fsdp2 x tp+sp"):
-        for model, batch, tensor in ((WIDE, 2, 4), (GROUPED, 2, 2), (replace(odd, fused=True), 2, 5)):
-            here = Case(strategy, model, on(batch=batch, tensor=tensor), mixed=True)
-            yield here
-            yield replace(here, micro_steps=3, each=False)
-            yield replace(here, micro_steps=2, reshard=True)
-            waits = replace(here, micro_steps=3, each=False, mixed=False)
-            yield waits
-            yield replace(waits, reshard=False, optimizer="momentum")
-        yield replace(waits, model=odd, mesh=on(batch=3, tensor=5), mixed=True, fake=True)
-        yield Case(strategy, GROUPED, on(batch=4, tensor=2), mixed=True, micro_steps=2, reshard=False)
-        yield Case(strategy, WIDE, on(batch=2, tensor=2), micro_steps=2, optimizer="sgd")
-    words = Case("fsdp2 x tp", GROUPED, on(batch=2, tensor=2), mixed=True, whole_words=True)
-    yield replace(words, micro_steps=3, each=False)
 
 
 def cases() -> tuple[Case, ...]:

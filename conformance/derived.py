@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from conformance.cases import Case
+from conformance.case import Case
 from conformance.figures import (
     BUCKETS,
     KEPT,
@@ -23,7 +23,6 @@ from conformance.profiles import REPLICATED, changes
 from conformance.shapes import Decoder
 from psem_model.predict.plan import Plan
 from spec.devices.mesh import HOST
-from spec.models.states import State
 
 
 @dataclass(frozen=True)
@@ -46,12 +45,11 @@ def derived(case: Case, log: Log) -> Derived:
 
 def _figures(planned: Planned, plan: Plan, ranks: Iterable[int]) -> Values:
     """Of a plan, rank by rank."""
-    waits = planned.case.micro_steps > 1 and "pipe" not in planned.case.sizes
+    waits = planned.case.micro_steps > 1
     stages = [planned.stage(plan, rank) for rank in ranks]
     found = [figures_of(stage) for stage in stages]
     for stage, each in zip(stages, found, strict=True):
-        gradients = (group.waiting + group.costs.hosted[State.GRADIENTS] for group in stage.groups)
-        each[WAITING] = sum(gradients) if waits else 0
+        each[WAITING] = sum(group.waiting for group in stage.groups) if waits else 0
     return together(found)
 
 

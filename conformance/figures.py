@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 
-from conformance.cases import Case
+from conformance.case import Case
 from conformance.logs import Collective, Log, Rank
 from spec.devices.collectives import COLLECTIVES
 from spec.models.states import BytePolicy
@@ -57,7 +58,7 @@ def traffic_of(rank: Rank, sizes: Mapping[str, int]) -> dict[Figure, tuple[int, 
     for moved in rank.collectives:
         if moved.kind == "recv":
             continue
-        elements = sent(moved, sizes.get(moved.axis, 1))
+        elements = sent(moved, prod(sizes.get(axis, 1) for axis in moved.axis.split(" x ")))
         figure = Figure(moved.kind, moved.axis)
         before = found.get(figure, (0, 0))
         found[figure] = before[0] + elements, before[1] + elements * WIDTHS[moved.dtype]

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from conformance.cases import Case
+from conformance.case import Case
 
 FOLDER = Path(__file__).parent / "logs"
 

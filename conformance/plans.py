@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
-from conformance.cases import Case
+from conformance.case import Case
 from conformance.figures import (
     BUCKETS,
     COUNTS,
@@ -47,6 +47,13 @@ PRODUCTS = {
     "hsdp": "hsdp",
     "fsdp2 x tp": "fsdp * tp",
     "fsdp2 x tp+sp": "fsdp * tp+sp",
+    "ddp x pp": "pp * dp",
+    "zero redundancy x pp": "pp * zero1",
+    "fsdp2 x pp": "pp * fsdp",
+    "fsdp2 x tp x pp": "pp * fsdp * tp",
+    "fsdp2 x tp+sp x pp": "pp * fsdp * tp+sp",
+    "fsdp2 x cp": "fsdp+all * cp",
+    "hsdp x cp": "cp * fsdp",
 }
 PRECISIONS = {"adam": "fp32-adam", "momentum": "fp32-momentum", "sgd": "fp32-sgd"}
 MIXED = "mixed-adam-fp32-gradients"
@@ -84,7 +91,7 @@ def product_of(case: Case) -> Product:
     product = parse(PRODUCTS.get(case.strategy, case.strategy)).product
     if case.strategy not in SHARDED:
         return product
-    factor, *others = product.factors
+    (factor,) = (factor for factor in product.factors if factor.holds is not None)
     if factor.states is None:
         raise TypeError(f"{factor.name}: places no states")
     modes = {state: dict(found) for state, found in factor.states.modes}
@@ -93,7 +100,8 @@ def product_of(case: Case) -> Product:
     for state in MODEL_STATES if case.offload else ():
         modes[state][HOST] = O
     states = place_states(factor.axes, modes, hold=case.reshard is False)
-    return Product((replace(factor, states=states), *others))
+    placed = replace(factor, states=states)
+    return Product(tuple(placed if each is factor else each for each in product.factors))
 
 
 @dataclass(frozen=True)
@@ -153,7 +161,8 @@ class Planned:
 
     def stage(self, plan: Plan, rank: int) -> StageCosts:
         """What a rank holds and sends, on its stage and at its place."""
-        return plan.stage(rank if "pipe" in self.case.sizes else 0, self.place(rank))
+        place = self.place(rank)
+        return plan.stage(place.get("pipe", 0), place)
 
     def place(self, rank: int) -> dict[str, int]:
         """Where a rank is along each axis; the last axis is the innermost."""

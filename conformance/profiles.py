@@ -6,20 +6,23 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from conformance.cases import Case
+from conformance.case import Case
 from conformance.figures import Figure
 from conformance.shapes import Decoder, Mlp
 from psem_model.reading.profiles import changed, read
 from spec.models.profiles import Profile
 
-NAMES = {"ddp": "ddp", "zero redundancy": "zero-redundancy", "cp": "ddp"} | dict.fromkeys(
-    ("fsdp2", "hsdp", "fsdp2 x tp", "fsdp2 x tp+sp"), "fully-shard"
-)
-NAMES |= {"tp": "parallelize", "tp+sp": "parallelize"}
-REPLICATED = ("ddp", "zero redundancy", "cp")
-SHARDED = ("fsdp2", "hsdp", "fsdp2 x tp", "fsdp2 x tp+sp")
-TENSOR = ("tp", "tp+sp", "fsdp2 x tp", "fsdp2 x tp+sp")
-SEQUENCE = ("tp+sp", "fsdp2 x tp+sp")
+OWNED = ("zero redundancy", "zero redundancy x pp")
+REPLICATED = ("ddp", "cp", "ddp x pp", *OWNED)
+BESIDE_SP = ("fsdp2 x tp+sp", "fsdp2 x tp+sp x pp")
+BESIDE_TP = ("fsdp2 x tp", "fsdp2 x tp x pp")
+STAGED = ("fsdp2 x pp", "fsdp2 x tp x pp", "fsdp2 x tp+sp x pp")
+IN_CONTEXT = ("fsdp2 x cp", "hsdp x cp")
+SHARDED = ("fsdp2", "hsdp", "fsdp2 x pp", *IN_CONTEXT, *BESIDE_TP, *BESIDE_SP)
+TENSOR = ("tp", "tp+sp", *BESIDE_TP, *BESIDE_SP)
+SEQUENCE = ("tp+sp", *BESIDE_SP)
+NAMES = dict.fromkeys(REPLICATED, "ddp") | dict.fromkeys(OWNED, "zero-redundancy")
+NAMES |= dict.fromkeys(SHARDED, "fully-shard") | dict.fromkeys(("tp", "tp+sp"), "parallelize")
 
 
 ROWS = "each weight is cut by rows of its first dimension, and padded to as many on each rank"
@@ -46,6 +49,8 @@ FILLED = "who has no weights sends an element"
 LEFT = "gradients that wait whole for the last micro-step leave slices"
 AT_ONCE = "rotate all-gather gathers keys and values at once"
 OF_MODULES = "operations keep what they read: norms and softmax copies in fp32, functions each step"
+STAYS = "what backward gathers in a pipeline stays until the next forward has used it"
+ONCE = "a pipeline's gradients are summed once a step"
 EVERY = (*REPLICATED, *SHARDED, "tp", "tp+sp", "pp")
 
 
@@ -62,12 +67,12 @@ def base_of(case: Case) -> str:
         return "fully-shard-offload"
     if case.mixed and is_fused(case) and case.strategy in SHARDED:
         return "fsdp2"
-    return "loss-parallel" if case.cut_loss else NAMES.get(case.strategy, "pytorch")
+    return NAMES.get(case.strategy, "pytorch")
 
 
 def is_fused(case: Case) -> bool:
     """Whether attention is one kernel; of a perceptron nothing is known that it would change."""
-    return case.strategy == "cp" or not isinstance(case.model, Decoder) or case.model.fused
+    return "context" in case.sizes or not isinstance(case.model, Decoder) or case.model.fused
 
 
 def _additions(case: Case) -> Iterator[str]:
@@ -85,11 +90,13 @@ def _additions(case: Case) -> Iterator[str]:
     if not case.each:
         yield "no-sync"
     if case.views:
-        yield f"{'gradient' if case.strategy == 'ddp' else 'parameters'}-as-bucket-view"
+        yield f"{'parameters' if case.strategy in OWNED else 'gradient'}-as-bucket-view"
     if is_sharded and case.reshard:
         yield "reshard"
     if case.rotate == "all-gather":
         yield "all-gather-rotate"
+    if case.cut_loss:
+        yield "loss-parallel"
     if case.whole_words:
         yield "whole-words"
 
@@ -129,7 +136,12 @@ def cuts_words(case: Case) -> bool:
 
 
 OF_OWN = ("gradients", "waiting", "moments")  # of what a rank has itself
-WEIGHTS = ("batch", "shard", "replica")  # axes that weights are copied, or cut, along
+WEIGHTS = (
+    "batch",
+    "shard",
+    "replica",
+    "batch x context",
+)  # axes that weights are copied, or cut, along
 WAYS = (
     Way(SHARDED, ("all_gather", "reduce_scatter"), WEIGHTS, ROWS),
     Way(SHARDED, ("parameters", "gradients", "waiting"), (), ROWS),
@@ -138,26 +150,29 @@ WAYS = (
     Way(SHARDED, ("offload",), ("host",), OWN_ROWS),
     Way(SHARDED, ("fetch",), ("host",), f"{ROWS}; {ROOT}"),
     Way(SHARDED, ("fetch", "offload"), ("host",), CAST, lambda case: case.mixed),
+    Way(STAGED, ("all_gather",), WEIGHTS, STAYS),
+    Way((*STAGED, "ddp x pp"), ("all_reduce", "reduce_scatter"), (*WEIGHTS, "tensor"), ONCE),
+    Way((*STAGED, "ddp x pp"), ("gradients", "waiting"), (), ONCE),
     Way(("hsdp",), ("fetch", "offload"), ("host",), f"slices are summed; {EACH}"),
     Way(SHARDED, ("pinned",), (), "parameters and gradients on the host are page-locked"),
     Way(("fsdp2", "hsdp"), ("parameters", "moments", "host"), (), CAST, lambda case: case.mixed),
-    Way(("hsdp",), ("all_reduce",), WEIGHTS, f"slices are summed; {EACH}"),
+    Way(("hsdp", "hsdp x cp"), ("all_reduce",), (*WEIGHTS, "context"), f"slices are summed; {EACH}"),
     Way(REPLICATED, ("all_reduce",), (*WEIGHTS, "context"), f"{BUCKETED}; {EACH}"),
     Way(("ddp",), ("all_reduce",), WEIGHTS, COMPRESSED, lambda case: case.mixed),
     Way(("fsdp2", "hsdp"), ("gradients",), (), LEFT, lambda case: not case.each),
     Way(
-        ("cp",),
+        ("cp", *IN_CONTEXT),
         ("all_gather", "permute"),
         ("context",),
         AT_ONCE,
         lambda case: case.rotate == "all-gather",
     ),
     Way(REPLICATED, ("buckets",), (), "buckets are copies of gradients"),
-    Way(("zero redundancy",), ("all_reduce", "reduce_scatter"), WEIGHTS, f"{BUCKETED}; {EACH}"),
-    Way(("zero redundancy",), ("all_gather", "broadcast"), WEIGHTS, OWNERS),
-    Way(("zero redundancy",), ("broadcast",), WEIGHTS, FILLED, lambda case: case.views),
-    Way(("zero redundancy",), ("moments",), (), OWNERS),
-    Way(("tp", "fsdp2 x tp"), ("all_reduce",), ("tensor",), APART),
+    Way(OWNED, ("all_reduce", "reduce_scatter"), WEIGHTS, f"{BUCKETED}; {EACH}"),
+    Way(OWNED, ("all_gather", "broadcast"), WEIGHTS, OWNERS),
+    Way(OWNED, ("broadcast",), WEIGHTS, FILLED, lambda case: case.views),
+    Way(OWNED, ("moments",), (), OWNERS),
+    Way(("tp", *BESIDE_TP), ("all_reduce",), ("tensor",), APART),
     Way(
         TENSOR,
         ("all_gather", "all_reduce", "reduce_scatter"),
@@ -167,7 +182,7 @@ WAYS = (
     ),
     Way(SHARDED, ("all_gather",), ("tensor",), IN_BF16, lambda case: case.mixed),
     Way(("tp+sp",), ("all_reduce",), ("tensor",), TERMS),
-    Way(("fsdp2 x tp+sp",), ("all_reduce",), ("tensor",), FIRST),
+    Way(BESIDE_SP, ("all_reduce",), ("tensor",), FIRST),
     Way(("tp", "tp+sp"), ("gradients", "waiting"), (), WORDS, cuts_words),
     Way(("tp", "tp+sp"), OF_OWN, (), OWN_WORDS, cuts_words),
     Way(("tp", "tp+sp"), OF_OWN, (), OWN_FEATURES, lambda case: case.is_uneven),
@@ -175,7 +190,12 @@ WAYS = (
     Way(TENSOR, ("parameters", *OF_OWN), (), WHOLE_WORDS, lambda case: case.whole_words),
     Way(("tp", "tp+sp"), ("parameters",), (), OWN_COLUMNS, lambda case: case.is_uneven),
     Way(SEQUENCE, ("all_gather",), ("tensor",), "what is gathered in forward is kept for backward"),
-    Way(("cp",), ("permute",), ("context",), "keys and values travel as copies for each head"),
+    Way(
+        ("cp", *IN_CONTEXT),
+        ("permute",),
+        ("context",),
+        "keys and values travel as copies for each head",
+    ),
     Way(EVERY, ("counts",), (), "Adam counts the steps of each weight: 4 bytes"),
     Way(EVERY, ("kept",), (), KEEPS),
     Way(("eager",), ("kept",), (), OF_MODULES),

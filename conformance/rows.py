@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
-from conformance.cases import Case, cases
+from conformance.case import Case
+from conformance.cases import cases
 from conformance.derived import Derived, derived
 from conformance.figures import Figure, Values, measured
 from conformance.logs import log_of

@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from conformance.cases import Case, cases
+from conformance.case import Case
+from conformance.cases import cases
 from conformance.plans import PRECISIONS, PRODUCTS
 from conformance.profiles import SHARDED, changes, name_of
 from conformance.shapes import Configured, Decoder, Mlp
@@ -20,7 +21,8 @@ def strategy_of(case: Case) -> str:
     sizes = [str(size) for _, size in case.mesh]
     names = name.split(" * ")
     if case.strategy in SHARDED:
-        names[0] += "-hold" * (case.reshard is False) + "-offload" * case.offload
+        options = "-hold" * (case.reshard is False) + "-offload" * case.offload
+        names = [name + options * name.startswith(("fsdp", "hsdp")) for name in names]
     if len(names) == 1:
         return f"{names[0]}({', '.join(sizes)})"
     return " * ".join(f"{of}({size})" for of, size in zip(names, sizes, strict=True))

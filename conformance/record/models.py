@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from conformance.cases import Case
+from conformance.case import Case
 from conformance.shapes import Configured, Decoder, Mlp
 
 SEED = 7
@@ -124,7 +124,7 @@ class Transformer(nn.Module):
         return angles, later.to(like)
 
     def forward(self, x):
-        dtype = next(self.parameters()).dtype
+        dtype = next(self.parameters()).dtype if self.first else x.dtype
         angles, mask = self.constants(dtype)
         if self.first:
             places = torch.arange(x.shape[1])

@@ -12,7 +12,7 @@ from torch.distributed.pipelining import (
     ScheduleInterleaved1F1B,
 )
 
-from conformance.cases import Case
+from conformance.case import Case
 from conformance.record.models import Transformer, build, loss_of, samples
 from conformance.record.strategies import STRATEGIES, optimizer_of, plain
 

@@ -36,8 +36,8 @@ class Ring(torch.autograd.Function):
         return None, *found
 
 
-def context_parallel(case, model, mesh):
-    """Tokens cut in consecutive slices; gradients averaged over the ranks, as by DDP."""
+def in_context(case, model, mesh):
+    """A model whose tokens are cut in consecutive slices."""
     ring._cp_options.enable_load_balance = False
     ring._cp_options.convert_to_f32 = next(model.parameters()).dtype != torch.float64
     ring._cp_options.rotate_method = ROTATE[case.rotate]
@@ -54,4 +54,10 @@ def context_parallel(case, model, mesh):
     for layer in model.layers.values():
         layer.attention.attend = lambda q, k, v: Ring.apply(group, q, k, v)
     model.mine = mine
-    return DistributedDataParallel(model, gradient_as_bucket_view=case.views, process_group=group)
+    return model
+
+
+def context_parallel(case, model, mesh):
+    """Gradients are averaged over the ranks, as by DDP."""
+    of = {"gradient_as_bucket_view": case.views, "process_group": mesh.get_group()}
+    return DistributedDataParallel(in_context(case, model, mesh), **of)

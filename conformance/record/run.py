@@ -12,7 +12,7 @@ from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
-from conformance.cases import Case
+from conformance.case import Case
 from conformance.record.beside import DEVICE
 from conformance.record.models import build, loss_of, samples
 from conformance.record.passing import passing
@@ -32,8 +32,9 @@ def mesh_of(case: Case):
 
 
 def axes_of(case, mesh):
-    """The axis of each group of ranks."""
-    return {ranks_of(mesh.get_group(axis)): axis for axis, _ in case.mesh}
+    """The axis, or the axes, of each group of ranks."""
+    every = tuple(range(case.ranks)), " x ".join(axis for axis, _ in case.mesh)
+    return dict([every]) | {ranks_of(mesh.get_group(axis)): axis for axis, _ in case.mesh}
 
 
 def source_of(case, mesh):

@@ -19,11 +19,12 @@ from torch.distributed.tensor.parallel import (
 )
 from torch.nn.parallel import DistributedDataParallel
 
-from conformance.cases import Case
-from conformance.record.rings import context_parallel
+from conformance.case import Case
+from conformance.record.rings import context_parallel, in_context
 from conformance.shapes import Configured
 
 MEGABYTE = 2**20
+EVERYONE = "everyone"  # an axis of all ranks
 OPTIMIZERS = {
     "adam": (torch.optim.AdamW, {"lr": 0.01, "eps": 1e-3}),
     "momentum": (torch.optim.SGD, {"lr": 0.05, "momentum": 0.9}),
@@ -84,7 +85,11 @@ def zero_redundancy(case, model, mesh):
 
 
 def sharded(case, model, mesh):
-    mesh = mesh["batch"] if "batch" in case.sizes else mesh
+    return sharded_over(case, model, mesh["batch"] if "batch" in case.sizes else mesh)
+
+
+def sharded_over(case, model, mesh):
+    """Slices along the last axis of a mesh, and copies of these along the other."""
     options = {"mesh": mesh, "reshard_after_forward": case.reshard}
     if case.mixed:
         options["mp_policy"] = MixedPrecisionPolicy(torch.bfloat16, torch.float32)
@@ -143,6 +148,17 @@ def sharded_and_sequence(case, model, mesh):
     return sharded(case, sequence_parallel(case, model, mesh), mesh)
 
 
+def sharded_in_context(case, model, mesh):
+    """States in slices over all ranks, whether these have other samples or other tokens."""
+    every = mesh._flatten(EVERYONE)
+    return sharded_over(case, in_context(case, model, mesh["context"]), every)
+
+
+def copied_in_context(case, model, mesh):
+    """Copies of slices, on ranks that have other tokens."""
+    return sharded_over(case, in_context(case, model, mesh["context"]), mesh)
+
+
 def plain(case, model, mesh):
     return model
 
@@ -159,4 +175,6 @@ STRATEGIES = {
     "fsdp2 x tp": sharded_and_tensor,
     "fsdp2 x tp+sp": sharded_and_sequence,
     "cp": context_parallel,
+    "fsdp2 x cp": sharded_in_context,
+    "hsdp x cp": copied_in_context,
 }

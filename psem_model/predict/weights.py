@@ -219,8 +219,14 @@ class StageWeights:
         left = schedule.sliced_by_update if self.profile.waits_whole else ()
         if left:
             slices = costs.sizes.at_rest(State.GRADIENTS, left) * self.policy.of(State.GRADIENTS)
-            costs = replace(costs, resting={**costs.resting, State.GRADIENTS: slices})
+            there, stays = (slices, 0) if schedule.hosts_updates else (0, slices)
+            costs = replace(
+                costs,
+                resting={**costs.resting, State.GRADIENTS: stays},
+                hosted={**costs.hosted, State.GRADIENTS: there},
+            )
         held = waiting - costs.resting[State.GRADIENTS] if self.micro_steps != 1 else 0
+        waiting += 0 if left else costs.hosted[State.GRADIENTS]
         return Group(tuple(names), costs, counts, copied, waiting, held, largest)
 
     def _copied(self, schedule: Schedule, sizes: Sizes) -> Number:

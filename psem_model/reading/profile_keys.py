@@ -165,8 +165,8 @@ WIDTH = _width(1, 2, 4, 8)
 TRUTHS = (
     *("repeats", "maximum", "step_counts", "each", "holds", "holds_root", "copies", "apart"),
     *("sums_first", "like_gradients", "owners", "placeholders", "at_once", "weighs_within", "fills"),
-    *("waits_whole", "waits_staged", "uneven", "copies_heads", "starts_whole", "composes"),
-    *("scales_in_full", "gathers_again", "routes", "views", "adds_back"),
+    *("waits_whole", "waits_staged", "stays", "sums_whole", "uneven", "copies_heads", "starts_whole"),
+    *("composes", "scales_in_full", "gathers_again", "routes", "views", "adds_back"),
 )
 CHANGED_BY = {"outside": "inside", "keeps": "again"}  # the field that a key changes, if it is another
 CHANGES: dict[str, Change] = {

@@ -64,6 +64,7 @@ def passes(schedule: Schedule, micro_steps: int) -> tuple[Pass, ...]:
         (("micro_step", i), m, op)
         for m in range(micro_steps)
         for i, op in enumerate(schedule.micro_step)
+        if not schedule.is_there(op, m)
     ]
     flat += [(("finish", i), micro_steps - 1, op) for i, op in enumerate(schedule.finish)]
     used = {buffer: _used_later([op for *_, op in flat], schedule, buffer) for buffer in PASSING}
@@ -103,7 +104,8 @@ def _used_later(ops: Sequence[Op], schedule: Schedule, buffer: Buffer) -> list[b
         of_others = op.within if op.shift else [a for a in op.within if a not in (later or ())]
         if (writes_anew and not of_others) or (op.kind is Kind.RELEASE and op.target is buffer):
             later = None
-        for slices in _uses(op, buffer):
+        stays = schedule.stays and op.kind is Kind.RELEASE and op.target is buffer
+        for slices in (*_uses(op, buffer), *[frozenset[str]()] * stays):
             later = slices if later is None else later & slices
     return found[::-1][: len(ops)]
 

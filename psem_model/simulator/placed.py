@@ -106,6 +106,11 @@ class Halves:
         kinds = [op.kind for _, op in ops]
         if {*kinds} & {Kind.FORWARD, Kind.BACKWARD} != {Kind.FORWARD, Kind.BACKWARD}:
             raise ValueError("the states' schedule has no forward, or no backward")
+        self.stays = schedule.stays
+        # a view that stays is released when all is done: what an executor has of it, turn by turn
+        ends = [(key, op) for key, op in self.finish if op.target is Buffer.VIEW] if self.stays else []
+        self.finish = [each for each in self.finish if each not in ends]
+        ops += ends
         f, b = kinds.index(Kind.FORWARD), kinds.index(Kind.BACKWARD)
         if b < f:
             raise ValueError("the states' schedule has backward before forward")
@@ -167,6 +172,7 @@ class Placed:
         owned = _count_of_most([unit for unit in cuts if unit.owners]) or of_all
         self.step_counts = np.zeros(owned if policy.counts_steps else 0, np.float32)
         self.views: dict[Turn, Array] = {}
+        self.staying: Array | None = None  # the view that is there between turns, if it stays
         self.done: dict[Turn, int] = {}
         self.gradients: dict[int, Array] = {}
         self.passing: dict[int, dict[tuple[Buffer, int], Block]] = {}
@@ -196,22 +202,35 @@ class Placed:
     # ---------------------------------------------------------------------------- a step
     def see(self, turn: Turn, stage: int, step: int) -> dict[Key, Slices]:
         """The weights as a stage's forward, or backward, reads them; its second part reads none."""
-        half, micro_batch = turn
-        if half is WEIGHTS:
+        if turn[0] is WEIGHTS:
             self.done.setdefault(turn, 0)
             return {}
         if turn not in self.views:
-            with self._passing_of(micro_batch):
-                self._execute(self.halves.before[half], step, micro_batch)
-                store, source = self.run.store, self.halves.reads[half]
-                every = range(len(self.run.layouts))
-                views = [store.slab(source, unit, False, ())[0] for unit in every]
-            self.views[turn], self.done[turn] = np.concatenate(views, 1), 0
+            self.views[turn], self.done[turn] = self._view(turn, step), 0
         own = self.views[turn][self.rows(stage)]
         return {
             key: replace(found, array=own[:, self.places[key]].reshape(found.array.shape))
             for key, found in self.slices.items()
         }
+
+    def _view(self, turn: Turn, step: int) -> Array:
+        """The weights as forward, or backward, of a micro-batch reads them (devices, elements).
+
+        Those of the turn before, where views stay, and no forward has released them.
+        """
+        half, micro_batch = turn
+        view = self.staying
+        if view is None:
+            with self._passing_of(micro_batch):
+                self._execute(self.halves.before[half], step, micro_batch)
+                store, source = self.run.store, self.halves.reads[half]
+                every = range(len(self.run.layouts))
+                view = np.concatenate([store.slab(source, u, False, ())[0] for u in every], 1)
+        is_released = half is FORWARD and any(
+            op.kind is Kind.RELEASE for _, op in self.halves.after[half]
+        )
+        self.staying = view if self.halves.stays and not is_released else None
+        return view
 
     def add(self, micro_batch: int, stage: int, key: Key, term: Array) -> None:
         """What a stage's backward adds to a weight's gradient: each device, of its own samples."""
@@ -245,6 +264,7 @@ class Placed:
 
     def finish(self, ops: Ops, step: int) -> None:
         """Some of what comes after all micro-batches."""
+        self.staying = None
         self.step_counts += any(op.kind is Kind.UPDATE for _, op in ops)
         self._execute(ops, step, self.micro_batches - 1)
 

@@ -147,7 +147,7 @@ class Store:
         made = {op.target: op.kind for op in schedule.ops if op.takes_room}  # by the last of them
         self.views = {view: made.get(view) is Kind.ALL_GATHER for view in schedule.start}
         self.meter = Meter(policy, made.get(Buffer.VIEW) is Kind.ALL_GATHER)
-        self.left = schedule.sliced_by_update
+        self.left, self.left_on_host = schedule.sliced_by_update, schedule.hosts_updates
         self.pads_copies = policy.copied
         self.blocks: dict[tuple[Buffer, int], Block] = {}
         self.at_once = False  # whether what is dropped stays until all units are done
@@ -241,18 +241,22 @@ class Store:
         else:
             here.array, here.held = self._merged(buffer, unit, here, zeros, region, ALL)
 
-    def leave(self, buffer: Buffer, unit: int, held: Slice) -> None:
-        """Drop what a buffer has outside a slice, and the room for it; its reset takes that again."""
+    def leave(self, buffer: Buffer, unit: int, held: Slice, host: bool) -> None:
+        """Drop what a buffer has outside a slice, and the room for it; its reset takes that again.
+
+        On one side of the host link, whichever it was on.
+        """
         here = self.read(buffer, unit)
         if here is not None and covers(here.held, held):
             own = self.layouts[unit].take(here.array, here.held, held, self.poison)
             self._drop(buffer, unit)
-            self._place(buffer, unit, Block(own, held, False, held, own.shape[-1]))
+            self._place(buffer, unit, Block(own, held, host, held, own.shape[-1]))
+            self.sides[buffer, unit] = host
 
     def leave_slices(self) -> None:
         """Slices alone are left of gradients that are whole until they are summed."""
         for unit, layout in enumerate(self.layouts if self.left else ()):
-            self.leave(Buffer.GRADIENTS, unit, layout.slice(self.left))
+            self.leave(Buffer.GRADIENTS, unit, layout.slice(self.left), self.left_on_host)
 
     def take_whole(self) -> None:
         """Room for all of the gradients, zero, where slices were left: those go first."""

@@ -32,7 +32,7 @@ class Transfer:
     """What one operation moves in one step, per device."""
 
     op: Op
-    times: Number  # micro-steps it is repeated in
+    times: Number  # micro-steps it is done in
     elements: Number  # in all of them
     bytes: Number
     by_owners: bool = False  # an all_gather of weights that each have one owner: broadcasts
@@ -90,9 +90,10 @@ def transfers(schedule: Schedule, sizes: Sizes, micro_steps: Number = 1) -> list
     for ops, times in ((schedule.micro_step, micro_steps), (schedule.finish, 1)):
         for op in ops:
             if op.kind in (*HOST_TRANSFERS, *COLLECTIVE_KINDS):
-                elements = times * elements_sent(op, schedule, sizes)
+                often = 1 if schedule.is_there(op, 1) else times
+                elements = often * elements_sent(op, schedule, sizes)
                 size, by_owners = elements * sizes.width_sent(op), _by_owners(op, sizes)
-                moved = Transfer(op, times, elements, size, by_owners)
+                moved = Transfer(op, often, elements, size, by_owners)
                 is_added_to = is_brought_back(op, schedule, sizes, micro_steps)
                 found += _back_and_forth(moved, sizes) if is_added_to else [moved]
     return found

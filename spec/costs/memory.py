@@ -330,7 +330,8 @@ def done_with(schedule: Schedule) -> tuple[frozenset[Buffer], ...]:
             is_all = {*op.within} <= used[buffer] and not (op.shift and op.within)
             gone |= {buffer} if is_all else set()
         used = {buffer: slices for buffer, slices in used.items() if buffer not in gone}
-        for buffer, slices in _uses(op).items():
+        stay = {op.target: set[str]()} if schedule.stays and op.kind is Kind.RELEASE else {}
+        for buffer, slices in (_uses(op) | stay).items():
             used[buffer] = used.get(buffer, slices) & slices
     return tuple(found[::-1][: len(ops)])
 

@@ -98,12 +98,14 @@ class _Step:
     @property
     def first(self) -> Axes:
         """The axes along which a gradient is summed, whole, before it is along others."""
+        if self.placement.sums_whole:
+            return self.axes
         return tuple(axis for axis in self.placement.summed_first if axis not in self.updates)
 
     @property
     def summed_first(self) -> Axes:
         """Those along which it is so in each micro-step."""
-        return () if self.placement.waits else self.first
+        return () if self.placement.waits or self.placement.sums_whole else self.first
 
     @property
     def summed_again(self) -> Axes:
@@ -148,15 +150,17 @@ def schedule_of(placement: Placement) -> Schedule:
     step = _Step(placement, theta, omega, grads, acts, updates, on_host)
 
     read = Buffer.PARAMETERS if step.reads_in_place else Buffer.VIEW
+    stays = placement.stays and grads.stored and read is Buffer.VIEW
+    span = Span.ALL_UNITS if stays else Span.UNIT
     micro_step = [
         *_see_parameters(step, Phase.FORWARD, Span.ALL_UNITS if placement.hold else Span.UNIT),
         Op(Kind.FORWARD, Phase.FORWARD, read, Buffer.ACTIVATIONS),
         *_store_activations(acts),
         *([] if placement.hold else _release_view(step, Phase.FORWARD)),
-        *([] if placement.hold else _see_parameters(step, Phase.BACKWARD, Span.UNIT)),
+        *([] if placement.hold else _see_parameters(step, Phase.BACKWARD, span)),
         *_restore_activations(step, read),
         _backward(step, read),
-        *_release_view(step, Phase.BACKWARD),
+        *([] if stays else _release_view(step, Phase.BACKWARD)),
     ]
     finish: list[Op] = []
     if grads.stored:
@@ -165,6 +169,7 @@ def schedule_of(placement: Placement) -> Schedule:
         copied = gradient is Buffer.FRESH
         finish += [
             *reduction,
+            *(_release_view(step, Phase.REDUCE) if stays else []),
             *_update(step, gradient),
             *([Op(Kind.RELEASE, Phase.UPDATE, gradient)] if copied else []),
             Op(Kind.RESET, Phase.UPDATE, Buffer.GRADIENTS),
@@ -177,7 +182,11 @@ def schedule_of(placement: Placement) -> Schedule:
             Op(Kind.RELEASE, Phase.BACKWARD, Buffer.FRESH),
         ]
     return Schedule(
-        placement.axes, tuple(zip(State, rests, strict=True)), tuple(micro_step), tuple(finish)
+        placement.axes,
+        tuple(zip(State, rests, strict=True)),
+        tuple(micro_step),
+        tuple(finish),
+        stays=stays,
     )
 
 

@@ -83,6 +83,8 @@ def _placed(states: Placement, profile: Profile, in_root: bool, cuts: tuple[str,
         summed_again=again,
         uses=profile.uses,
         waits=profile.waits_whole,
+        sums_whole=profile.sums_whole,
+        stays=profile.stays,
     )
 
 

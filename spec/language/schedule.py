@@ -310,7 +310,8 @@ class Schedule:
     """One training step: `micro_step` once for each micro-batch, then `finish` once.
 
     `training`: what the single device does, which it must match. `start`: views that are there,
-    current, when a step begins, as the step before left them.
+    current, when a step begins, as the step before left them. `stays`: views stay until they are
+    released, and are not made again while they are there.
     """
 
     axes: tuple[str, ...]
@@ -319,10 +320,12 @@ class Schedule:
     finish: tuple[Op, ...]
     training: Training = PLAIN
     start: tuple[Buffer, ...] = ()
+    stays: bool = False
 
     @cached_property
     def _hash(self) -> int:
-        return hash((self.axes, self.rests, self.micro_step, self.finish, self.training, self.start))
+        told = self.training, self.start, self.stays
+        return hash((self.axes, self.rests, self.micro_step, self.finish, *told))
 
     def __hash__(self) -> int:  # schedules are looked up often, and long
         return self._hash
@@ -388,6 +391,19 @@ class Schedule:
         rest = self.rest(State.GRADIENTS)
         updates = (op.within for op in self.finish if op.kind is Kind.UPDATE)
         return next(updates, ()) if rest.stored and not rest.host and not rest.sharded else ()
+
+    @property
+    def hosts_updates(self) -> bool:
+        """Whether gradients of the whole step go to the host, to be applied there."""
+        return any(op.kind is Kind.OFFLOAD and op.source in GRADIENT_BUFFERS for op in self.finish)
+
+    def is_there(self, op: Op, micro_step: int) -> bool:
+        """Whether what an operation of a micro-step makes is there: a view that stays.
+
+        Each forward but the first has the view that the backward before it read.
+        """
+        is_made = op.target is Buffer.VIEW and op.kind is not Kind.RELEASE
+        return self.stays and micro_step > 0 and is_made and op.phase is Phase.FORWARD
 
     def flat(self, micro_steps: int) -> Iterator[tuple[int, Op]]:
         """Every operation in order, with the micro-step it belongs to (the last one, in finish)."""

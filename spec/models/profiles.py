@@ -106,11 +106,13 @@ class Profile:
     device that cuts them.
     `buckets`: bytes of the first bucket, and of each other one. `copies`: gradients are copied to be
     reduced. `apart`: terms of a cotangent are summed over devices one by one, and not together.
-    `sums_first`: terms of gradients over axes that cut the model are summed in every micro-step, before
-    others. `uses`: of a gradient by Adam, each of which sums such terms, if they are several.
+    `sums_first`: terms of gradients over axes that cut weights are summed before others, as they are.
+    `uses`: of a gradient by Adam, each of which sums such terms, if they are several.
     `owners`: each weight is updated by one device, where optimizer state is cut; `fills`: one that owns
     none has an element in their place. `waits_whole`: gradients wait whole for the last micro-step, and
-    leave the slices that are updated; `waits_staged`: those of a pipeline do. `uneven`: features inside
+    leave the slices that are updated; `waits_staged`: those of a pipeline do. `stays`: in a pipeline
+    what backward gathers stays until a forward has read it, or gradients are reduced. `sums_whole`:
+    gradients are summed whole, and stay so, whatever an update reads of them. `uneven`: features inside
     MLPs are cut whether they divide or not: in slices of as many, rounded up, of which the last have
     fewer. `copies_heads`: key-value heads are copied where more devices cut them than there are.
 
@@ -173,6 +175,8 @@ class Profile:
     fills: bool = False
     waits_whole: bool = False
     waits_staged: bool = False
+    stays: bool = False
+    sums_whole: bool = False
     uneven: bool = False
     copies_heads: bool = True
     adds_back: bool = False
@@ -213,7 +217,8 @@ class Profile:
         return replace(
             self,
             each=self.each and not waits,
-            waits_whole=self.waits_whole or (waits and not self.owners),
+            waits_whole=(self.waits_whole or waits) and not self.sums_whole,
+            stays=is_staged and self.stays,
             uses=self.uses if policy.counts_steps else 1,
             like_gradients=self.like_gradients and policy.is_momentum,
             samples=given if self.samples is Samples.GIVEN else self.samples,

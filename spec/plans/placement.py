@@ -24,6 +24,8 @@ class Placement:
     `summed_again`: along these, if states are not cut along them, they stay terms, which each use by
     the optimizer sums; it has so many `uses` of a gradient.
     `waits`: what is summed first is so when all micro-steps are done.
+    `sums_whole`: gradients are summed whole along all axes, of which an update may read slices.
+    `stays`: views that backward has read stay until a forward has, or gradients are reduced.
     `whole`: along these every device has all samples, and a gradient comes out whole on each.
     """
 
@@ -35,6 +37,8 @@ class Placement:
     summed_again: Axes = ()
     uses: int = 1
     waits: bool = False
+    sums_whole: bool = False
+    stays: bool = False
     whole: Axes = ()
 
     @cached_property
@@ -49,6 +53,8 @@ class Placement:
                 self.summed_again,
                 self.uses,
                 self.waits,
+                self.sums_whole,
+                self.stays,
                 self.whole,
             )
         )

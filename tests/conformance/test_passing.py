@@ -7,7 +7,8 @@ from conformance.logs import log_of
 from conformance.plans import Planned
 
 RECORDED = [(case, log_of(case)) for case in cases() if case.strategy.startswith(("fsdp2", "hsdp"))]
-AS_USUAL = [(case, log) for case, log in RECORDED if case.reshard is None and case.each]
+REDUCED = [(case, log) for case, log in RECORDED if case.each and "pipe" not in case.sizes]
+AS_USUAL = [(case, log) for case, log in REDUCED if case.reshard is None]
 
 
 def shares(case, log):

@@ -38,6 +38,18 @@ FEW = [BY_NAME[name] for name in (
     "fsdp2 x tp, decoder 2x16x24 4/4 30, batch 2 x tensor 4, whole words",
     "tp, decoder 2x16x30 4/4 32, tensor 4",
     "tp, decoder 2x16x9 4/4 32, tensor 4",
+    "fsdp2 x pp, decoder 3x24x40 4/2 30, pipe 2 x batch 2, micro steps 4, order 1f1b",
+    "fsdp2 x pp, decoder 8x16x24 2/2 20, pipe 2 x batch 2, micro steps 4, no reshard, order gpipe",
+    "zero redundancy x pp, decoder 3x24x40 4/2 30, pipe 2 x batch 2, micro steps 3, order 1f1b",
+    "ddp x pp, decoder 3x24x40 4/2 30, pipe 2 x batch 2, micro steps 3, order 1f1b",
+    "fsdp2 x tp x pp, decoder 3x24x40 4/2 30, pipe 2 x batch 2 x tensor 2, micro steps 3, order 1f1b",
+    "fsdp2 x tp, decoder 3x24x40 4/2 30, batch 2 x tensor 2, mixed",
+    "fsdp2 x tp+sp, fused decoder 3x20x27 5/5 35, batch 2 x tensor 5, micro steps 3, no_sync",
+    "fsdp2 x tp+sp, fused decoder 2x16x24 4/4 32, batch 2 x tensor 2, mixed, micro steps 2, cut loss",
+    "zero redundancy, decoder 2x16x24 4/4 32, batch 2, micro steps 3, no_sync",
+    "fsdp2, decoder 2x16x24 4/4 32, batch 4, micro steps 3, no_sync, offload",
+    "fsdp2 x cp, fused decoder 2x16x24 4/4 32, batch 2 x context 2, rotate all-to-all",
+    "hsdp x cp, fused decoder 3x24x40 4/2 30, context 2 x batch 2, rotate all-to-all",
     "pp, decoder 9x28x56 7/7 37, pipe 3, samples 1, micro steps 6, order interleaved, chunks 2",
 )]  # fmt: skip
 

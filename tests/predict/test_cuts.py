@@ -9,7 +9,15 @@ from psem_model.predict.read import read
 from psem_model.text.errors import BadInput
 
 SHAPE = {"block": "llama", "layers": 1, "hidden": 24, "feed_forward": 24, "vocabulary": 32}
-OF_PYTORCH = ("parallelize", "loss-parallel", "pytorch", "fully-shard", "fsdp2", "fsdp2-op", "ddp")
+OF_PYTORCH = (
+    "parallelize",
+    "parallelize+loss-parallel",
+    "pytorch",
+    "fully-shard",
+    "fsdp2",
+    "fsdp2-op",
+    "ddp",
+)
 COPYING = ("textbook", "common", "megatron", "eager", "chunked")
 
 

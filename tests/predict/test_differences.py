@@ -156,7 +156,7 @@ def test_of_psi_parameters_the_differences_are_listed_that_change_a_figure_and_o
             policy = POLICIES["mixed-adam"]
         return replace(plan, profile=profile, policy=profile.types(policy))
 
-    for name in ("fsdp2", "fsdp2-op", "megatron", "ddp", "fully-shard", "loss-parallel"):
+    for name in ("fsdp2", "fsdp2-op", "megatron", "ddp", "fully-shard", "parallelize"):
         applied, told = set(), {}
         for strategy in ("dp", "zero2", "fsdp-hold"):
             for size in ({"psi": "1e9"}, {"model": {"config": "llama-3-8b"}}):

@@ -15,18 +15,8 @@ def notes(strategy, profile, name="llama-3-8b", **options):
     return [*unlike(read(asked))]
 
 
-@pytest.mark.parametrize(
-    ("strategy", "profile", "words"),
-    [
-        ("fsdp(2) * pp(2)", "fully-shard", "gathers less"),
-        ("fsdp(2) * tp(2) * pp(2)", "fully-shard", "of all words"),
-        ("fsdp-offload(2)", "fully-shard-offload+no-sync", "have waited go to the host"),
-        ("zero1(2)", "zero-redundancy+no-sync", "whole gradients"),
-        ("tp(16)", "megatron", "no copies of key-value heads"),
-    ],
-)
-def test_what_pytorch_or_megatron_does_otherwise_is_said(strategy, profile, words):
-    assert any(words in note for note in notes(strategy, profile, accumulate="4"))
+def test_what_megatron_does_otherwise_is_said():
+    assert "no copies of key-value heads" in notes("tp(16)", "megatron")[0]
 
 
 @pytest.mark.parametrize(
@@ -35,11 +25,14 @@ def test_what_pytorch_or_megatron_does_otherwise_is_said(strategy, profile, word
         ("fsdp(2)", "fsdp2"),
         ("dp(2)", "ddp"),
         ("fsdp(2) * tp(2)", "fsdp2+no-sync"),
+        ("fsdp(2) * tp(2) * pp(2)", "fully-shard"),
+        ("fsdp-offload(2)", "fully-shard-offload+no-sync"),
+        ("zero1(2)", "zero-redundancy+no-sync"),
         ("tp(2)", "megatron"),
     ],
 )
 def test_of_what_was_compared_nothing_is_said(strategy, profile):
-    assert notes(strategy, profile) == []
+    assert notes(strategy, profile, accumulate="4") == []
 
 
 def test_with_no_sync_beside_tp_the_embeddings_gradient_waits_whole():

@@ -15,6 +15,7 @@ from spec.checking.steps import check_step
 from spec.models.profiles import TEXTBOOK, Profile, Units
 from tests.support.examples import examples
 from tests.support.profiled_plans import (
+    MODEL,
     OPAQUE_WITH_OWNERS,
     WITH_OWNERS,
     gathered_ahead,
@@ -79,6 +80,45 @@ def test_gradients_that_leave_slices_are_made_anew_in_the_next_step_when_those_h
     plan = read(Asked("predict", strategy, psi="12"))
     plan = replace(plan, profile=replace(plan.profile, waits_whole=True))
     assert [measured(plan, Run(steps)).unequal for steps in (1, 2, 3)] == [[], [], []]
+
+
+@pytest.mark.parametrize("order", ["gpipe", "1f1b", "interleaved", "zb-h1"])
+@pytest.mark.parametrize(
+    "strategy", ["fsdp(2) * pp(2)", "fsdp-hold(2) * pp(2)", "fsdp-offload(2) * pp(2)"]
+)
+@pytest.mark.parametrize("added", ["", "+reshard"])
+def test_the_simulator_keeps_what_a_pipeline_gathers_and_counts_what_is_predicted(
+    order, strategy, added
+):
+    """In whatever order a stage goes forward and backward, a view is gathered as often."""
+    model = {**MODEL, "layers": "4", "hidden": "16", "feed_forward": "24", "order": order}
+    model |= {"chunks": "2"} if order == "interleaved" else {}
+    profile = f"fully-shard{'-offload' * ('offload' in strategy)}{added}"
+    plan = read(Asked("predict", strategy, model=model, profile=profile, accumulate="4"))
+    found = measured(plan, Run(2))
+    assert found.divergence is None
+    assert not found.unequal
+    gathers = {
+        m.times for m in plan.fullest.moved if m.collective == "all_gather" and m.when == "forward"
+    }
+    assert gathers == {1}
+
+
+@pytest.mark.parametrize(
+    ("strategy", "profile"),
+    [
+        ("zero1(2)", "zero-redundancy+no-sync"),
+        ("zero1(2) * pp(2)", "zero-redundancy"),
+        ("fsdp-offload(2)", "fully-shard-offload+no-sync"),
+        ("fsdp(2) * tp+sp(2)", "fsdp2+no-sync+loss-parallel"),
+    ],
+)
+def test_the_simulator_leaves_gradients_that_waited_where_pytorch_does(strategy, profile):
+    model = {**MODEL, "layers": "4", "hidden": "16", "feed_forward": "24"}
+    plan = read(Asked("predict", strategy, model=model, profile=profile, accumulate="3"))
+    found = measured(plan, Run(2))
+    assert found.divergence is None
+    assert not found.unequal
 
 
 def test_random_profiles_have_every_field_otherwise_than_the_textbook():

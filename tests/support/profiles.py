@@ -67,6 +67,8 @@ def profiles(draw):
         words_a_device=draw(st.integers(1, 4)),
         waits_whole=draw(st.booleans()),
         waits_staged=draw(st.booleans()),
+        stays=draw(st.booleans()),
+        sums_whole=draw(st.booleans()),
         owners=draw(st.booleans()),
         fills=draw(st.booleans()),
         placeholders=draw(st.booleans()),

@@ -9,6 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spec.checking.verdict import check
+from spec.costs.communication import transfers
+from spec.costs.memory import Sizes
 from spec.derivation.schedules import schedule_of
 from spec.language.schedule import (
     COLLECTIVE_KINDS,
@@ -19,7 +21,7 @@ from spec.language.schedule import (
     Phase,
     Span,
 )
-from spec.models.states import State
+from spec.models.states import POLICIES, State
 from spec.plans.modes import Mode
 from spec.plans.placement import on_batch, place_states
 from tests.support.schedules import AXES, placements
@@ -86,6 +88,33 @@ def test_where_gradients_wait_what_is_summed_first_is_so_once_before_all_else(pl
     sums = [op for op in schedule.finish if op.kind in REDUCTIONS]
     first = [bool({*op.axes} & {*axes} - {*schedule.cut}) for op in sums]
     assert first == sorted(first, reverse=True)
+
+
+@given(placements() | placements(2), st.booleans(), st.integers(1, 4))
+def test_a_view_that_stays_is_made_once_and_once_more_for_each_forward_that_releases_it(
+    placement, hold, micro_steps
+):
+    schedule = schedule_of(replace(placement, hold=hold, stays=True))
+    mesh = dict(zip(placement.axes, (2, 3), strict=False))
+    assert check(schedule, mesh).accepted == right(replace(placement, hold=hold))
+    sizes = Sizes(24, mesh, POLICIES["mixed-adam"])
+    moves = [m for m in transfers(schedule, sizes, micro_steps) if m.op.target is Buffer.VIEW]
+    gathers = {m.op.phase: m.times for m in moves if m.op.phase in IN_A_MICRO_STEP}
+    if schedule.stays and gathers:
+        assert sum(gathers.values()) == 1 + (not hold) * micro_steps
+        assert [op.kind for op in schedule.finish if op.target is Buffer.VIEW] == [
+            Kind.RELEASE
+        ] or not hold
+
+
+@given(placements(2))
+def test_gradients_that_are_summed_whole_are_so_along_all_axes(placement):
+    whole = replace(placement, sums_whole=True)
+    assert right(whole) == right(placement)
+    schedule = schedule_of(whole)
+    if not schedule.rest(State.GRADIENTS).sharded:
+        sums = [op for op in schedule.finish if op.kind in REDUCTIONS]
+        assert all(op.kind is Kind.ALL_REDUCE for op in sums)
 
 
 @given(placements())
