@@ -18,6 +18,7 @@ from conformance.shapes import (
     GROUPED,
     JOINED,
     LARGE,
+    NORMED_AFTER,
     ODD,
     PLAIN,
     SMALL,
@@ -263,7 +264,7 @@ def _configured() -> Iterator[Case]:
 
 def _eager() -> Iterator[Case]:
     """What one process keeps of transformers' modules, operation by operation."""
-    for model in (*ALONE, *BY_NUMBER):
+    for model in (*ALONE, *BY_NUMBER, *NORMED_AFTER):
         for mixed in (False, True):
             yield Case("eager", model, on(batch=1), mixed=mixed)
 

@@ -151,6 +151,14 @@ BY_NUMBER = (  # tokens of experts, and heads, are taken by numbers; norms have 
     configured("falcon", **OF_FALCON | APART | {"num_hidden_layers": 3}),
     configured("falcon", **OF_FALCON, new_decoder_architecture=True, num_kv_heads=1),
 )
+OF_OPT: dict[str, Any] = {
+    **{"num_hidden_layers": 4, "hidden_size": 20, "num_attention_heads": 5, "ffn_dim": 27},
+    **{"max_position_embeddings": 32, "dropout": 0.0, "do_layer_norm_before": False},
+}
+NORMED_AFTER = (  # sums are normalised; words have features of their own, or not
+    configured("opt", **OF_OPT, word_embed_proj_dim=20),
+    configured("opt", **OF_OPT | {"num_hidden_layers": 2}, word_embed_proj_dim=14),
+)
 WITH_EXPERTS = (
     configured("mixtral", **FEW_HEADS, num_local_experts=3, **OF_EXPERTS),
     configured("qwen3_moe", **FEW_HEADS, num_experts=3, moe_intermediate_size=9, **OF_EXPERTS),

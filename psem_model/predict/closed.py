@@ -46,6 +46,7 @@ LEGEND = {
     "d": "features of a head",
     "f": "features inside the MLP",
     "V": "words",
+    "h_w": "features of words",
     "L": "layers",
     "P": "learned positions",
     "E": "experts",
@@ -177,6 +178,7 @@ def _transformer(plan: Plan) -> Transformer:
         if model.feed_forward == 4 * model.hidden and not uneven(plan)
         else symbol("f"),
         vocabulary=symbol("V") if model.vocabulary else 0,
+        word_features=symbol("h_w") if model.word_features else 0,
         positions=symbol("P") if model.positions else 0,
         experts=symbol("E") if model.experts else 0,
         chosen=symbol("k") if model.chosen else 0,

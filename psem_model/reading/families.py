@@ -117,9 +117,17 @@ def _falcon(fields: Fields) -> Has:
 
 
 def _opt(fields: Fields) -> Has:
-    """As many learned places as there are positions, and two more; words as wide as layers."""
-    fields.only("word_embed_proj_dim", fields.size("hidden_size"))
-    return {"positions": fields.size("max_position_embeddings"), "spare": 2}
+    """As many learned places as there are positions, and two more; norms of blocks, or of sums."""
+    hidden, before = fields.size("hidden_size"), fields.flag("do_layer_norm_before", True)
+    features = fields.size_or("word_embed_proj_dim", lambda: hidden)
+    ends = not fields.flag("_remove_final_layer_norm", False)
+    return {
+        "positions": fields.size("max_position_embeddings"),
+        "spare": 2,
+        "norms": USUAL_NORMS if before else frozenset({"attention_sum", "mlp_sum"}),
+        "unnormed": not (before and ends),
+        "word_features": 0 if features == hidden else features,
+    }
 
 
 def _bloom(fields: Fields) -> Has:

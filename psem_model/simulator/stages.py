@@ -67,7 +67,8 @@ class Kept:
             return 0
         if is_turned(block.name) and tables.model.turned:
             width = FULL if tables.model.angles_in_full else self.width
-            return sum(2 * table.size for table in tables.turns()) * width  # for both of a pair
+            times = 1 if tables.model.paired_angles else 2  # for both of a pair, or for each
+            return sum(times * table.size for table in tables.turns()) * width
         if block.name == EMBEDDING and tables.model.positions:
             each = tables.sizes["b"] if tables.model.spare else 1  # counted for each sample
             return np.zeros((each, tables.sizes["s"]), np.int64).nbytes

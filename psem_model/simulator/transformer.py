@@ -63,8 +63,11 @@ class Forward(Pass):
             self.layer = layer
             x = self.one_layer(x)
         self.layer = OUTSIDE
-        y = self.norm("final", x)
-        logits = self.product(y, "word" if self.model.tied else "head", "bsh,vh->bsv")
+        y, of_word = x if self.model.unnormed else self.norm("final", x), "h"
+        if self.model.word_features:
+            y, of_word = self.product(y, "narrowing", "bsh,ho->bso"), "o"
+        name = "word" if self.model.tied else "head"
+        logits = self.product(y, name, f"bs{of_word},v{of_word}->bsv")
         logits = self.capped("logits", logits)
         ones = np.ones(logits.value.shape[-1], np.int64)
         total = tape.einsum("bsv,v->bs", tape.apply("exp", logits), self.fixed(ones))
@@ -76,7 +79,10 @@ class Forward(Pass):
         return Node(self.tables.numbers.count(integers), fixed=True)
 
     def embedded(self, words: Array) -> Node:
-        x, name = self.tape.pick(self.weight("word_weight", "vh"), words), "words"
+        of_word = "o" if self.model.word_features else "h"
+        x, name = self.tape.pick(self.weight("word_weight", f"v{of_word}"), words), "words"
+        if self.model.word_features:
+            x, name = self.product(x, "widening", "bso,oh->bsh"), "widened"
         if self.model.positions:
             places = np.arange(words.shape[1]) + self.model.spare
             name = "embedded"
@@ -116,7 +122,7 @@ class Forward(Pass):
         if "output" in self.model.biases:
             name = "output_biased"
         attended = self.given("attention", attended, name)
-        middle = x if parallel else self.tape.add(x, attended)
+        middle = x if parallel else self.after("attention", self.tape.add(x, attended))
         y = before if parallel else middle
         if "mlp" in norms:
             y = self.norm("mlp", middle)
@@ -125,7 +131,12 @@ class Forward(Pass):
         else:
             mixed, name = self.mlp(y), "down_biased" if "mlp" in self.model.biases else "down"
         mixed = self.given("mlp", mixed, name)
-        return self.tape.add(middle, self.tape.add(attended, mixed) if parallel else mixed)
+        mixed = self.tape.add(attended, mixed) if parallel else mixed
+        return self.after("mlp", self.tape.add(middle, mixed))
+
+    def after(self, block: str, x: Node) -> Node:
+        """A sum, normalised where the model does so."""
+        return self.norm(f"{block}_sum", x) if f"{block}_sum" in self.model.norms else x
 
     def given(self, block: str, x: Node, name: str) -> Node:
         """What attention or the MLP gives, normalised and dropped where the model does so."""

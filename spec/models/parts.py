@@ -297,7 +297,7 @@ def layer(model: Transformer, kind: LayerKind = USUAL) -> Part:
     y = normed("attention", x)
     attended = normed("attention_out", _attention(part, model, y))
     attended = _dropped(part, model, "output", attended)
-    middle = x if model.parallel else part.add(x, attended, _stream("middle"))
+    middle = x if model.parallel else normed("attention_sum", part.add(x, attended, _stream("middle")))
     if not model.parallel or "mlp" in model.norms:  # else attention and MLP share a norm
         y = normed("mlp", middle)
     if model.experts and DENSE not in kind:
@@ -307,7 +307,7 @@ def layer(model: Transformer, kind: LayerKind = USUAL) -> Part:
     mixed = _dropped(part, model, "output", normed("mlp_out", mixed))
     if model.parallel:
         mixed = part.add(attended, mixed, Value("both", x.indices))
-    found = part.part(part.add(middle, mixed, _stream("layer_out")))
+    found = part.part(normed("mlp_sum", part.add(middle, mixed, _stream("layer_out"))))
     arrays = model.arrays(bool(model.experts) and DENSE not in kind)
     named = tuple(tuple(f"{part.of}{name}" for name in names) for names in arrays)
     return replace(found, arrays=named, reads_first=model.reads_first)
@@ -320,7 +320,11 @@ def embedding(model: Transformer) -> Part:
     """Each token's word, and its place."""
     part = Builder(EMBEDDING)
     tokens = _constant("tokens", "b", "s", "v")
-    x = part.contract(tokens, _weight(WORD_WEIGHT, "v", "h"), _stream("words"))
+    of_word = "o" if model.word_features else "h"
+    words = replace(_stream("words"), indices=("b", "s", of_word))
+    x = part.contract(tokens, _weight(WORD_WEIGHT, "v", of_word), words)
+    if model.word_features:
+        x = part.contract(x, _weight("widening_weight", "o", "h"), _stream("widened"))
     if model.positions:
         at = part.contract(
             _constant("places", "b", "s", "w"), _weight("place_weight", "w", "h"), _stream("placed")
@@ -336,8 +340,10 @@ def head(model: Transformer) -> Part:
     """The loss of each token: log of the sum of exp of all words' scores, less the next word's."""
     x = _stream("layers_out")
     part = Builder(HEAD, x)
-    y = _norm(part, model, "final_norm", x)
-    words = _weight(WORD_WEIGHT if model.tied else "head_weight", "v", "h")
+    y = x if model.unnormed else _norm(part, model, "final_norm", x)
+    if model.word_features:
+        y = part.contract(y, _weight("narrowing_weight", "h", "o"), Value("narrowed", ("b", "s", "o")))
+    words = _weight(WORD_WEIGHT if model.tied else "head_weight", "v", y.indices[-1])
     width = WRITTEN if "logits" in model.capped else FULL  # the loss is computed in fp32
     scores = part.contract(y, words, Value("logits", ("b", "s", "v"), width=width))
     scores = _capped(part, model, scores, FULL)

@@ -26,6 +26,7 @@ INDICES = {
     "i": "features inside the MLP of layers without experts",
     "t": "features inside the MLP that all tokens share",
     "v": "words",
+    "o": "features of words, where they are others than those of layers",
     "w": "learned places",
     "j": "experts to choose from",
     "e": "experts",
@@ -41,6 +42,8 @@ NORMS = {
     "head": "of the queries and keys of each head",
     "heads": "of the queries and keys of all heads together",
     "turned": "of the queries and keys of each head, after they are turned: without weights",
+    "attention_sum": "of what a layer takes and attention gives, added up",
+    "mlp_sum": "of that and what the MLP gives, added up",
 }
 USUAL_NORMS = frozenset({"attention", "mlp"})
 CAPPED = frozenset({"scores", "logits"})
@@ -97,7 +100,9 @@ class Transformer:
     scales_in_full: bool = False  # norms that are computed in fp32 are scaled before they are rounded
     angles_in_full: bool = False  # cosines and sines are in fp32, whatever they turn
     plain_softmax: bool = False  # that of scores is in their own type, where others are in fp32
-    norms: frozenset[str] = USUAL_NORMS  # of `NORMS`; the final norm is in every model
+    norms: frozenset[str] = USUAL_NORMS  # of `NORMS`
+    unnormed: bool = False  # there is no norm after the last layer
+    word_features: Number = 0  # features of words, from and to which products lead; 0: as of layers
     parallel: bool = False  # attention and MLP both read what the layer takes
     biases: frozenset[str] = frozenset({"qkv", "output", "mlp"})
     positions: Number = 0  # learned ones
@@ -200,6 +205,7 @@ class Transformer:
             "i": self.dense,
             "t": self.shared,
             "v": self.vocabulary,
+            "o": self.word_features,
             "w": self.positions + self.spare,
             "j": self.experts,
             "e": self.experts,

@@ -153,7 +153,8 @@ def test_parts_ask_of_a_model_what_may_be_said_of_it(field, known, model):
     asked, anew = Asked(), parts.__wrapped__  # a model that is known is not asked again
     anew(replace(model, **{field: asked}))
     assert asked.words <= known
-    everything = replace(model, experts=4, dense=4, chosen=1, latent=None, kinds=(), positions=0)
+    alone = {"latent": None, "kinds": (), "positions": 0, "parallel": False}
+    everything = replace(model, experts=4, dense=4, chosen=1, **alone)
     anew(replace(everything, **{field: asked}))
     assert asked.words == known
 
