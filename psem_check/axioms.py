@@ -29,9 +29,9 @@ def _linearity(
     terms: Terms, gradient: int, weighted_sum: int, samples: int, variables: Sequence[Term]
 ) -> Term:
     """The gradient of a batch, at an element, is the weighted sum over its samples."""
-    p, t, j = variables
-    whole = terms.make("select", terms.apply(gradient, p, t), j)
-    return terms.equal(whole, terms.apply(weighted_sum, p, t, j, terms.apply(samples, t)))
+    *of, t, j = variables
+    whole = terms.make("select", terms.apply(gradient, *of, t), j)
+    return terms.equal(whole, terms.apply(weighted_sum, *of, t, j, terms.apply(samples, t)))
 
 
 def _determinism(terms: Terms, on_device: int, function: int, variables: Sequence[Term]) -> Term:

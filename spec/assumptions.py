@@ -34,8 +34,9 @@ LINEARITY = Assumption(
     "linearity",
     "the loss of a batch is the weighted sum of its samples' losses, so its gradient is the "
     "weighted sum of theirs",
-    lambda gradient, weighted_sum, samples, p, t, j: (
-        gradient(p, t)[j] == weighted_sum(p, t, j, samples(t))
+    # of a point, a step and an element; before these, of a run where there are many
+    lambda gradient, weighted_sum, samples, *of: (
+        gradient(*of[:-1])[of[-1]] == weighted_sum(*of, samples(of[-2]))
     ),
 )
 DETERMINISM = Assumption(

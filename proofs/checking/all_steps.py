@@ -6,13 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from proofs.checking.form_needs import WHO
-from proofs.checking.judged_schedules import require_judged
 from proofs.checking.levels import NUMBERS
 from proofs.checking.matching import Read, contributed
-from proofs.checking.micro_steps import any_number_of_micro_steps
-from proofs.checking.repetition import require_repetition
 from proofs.checking.representation import FALSE, TRUE, Represented
-from proofs.checking.single_runs import injective_updates
 from proofs.checking.steps_alike import StepsAlike
 from proofs.checking.symbols import (
     BACKWARD,
@@ -29,10 +25,8 @@ from proofs.checking.symbols import (
     Element,
     cases,
 )
-from proofs.checking.two_choices import TwoChoices
-from proofs.claim import claim
 from proofs.meaning.runs import implied
-from proofs.trusted.kernel import Bool, Kernel, Theorem
+from proofs.trusted.kernel import Bool, Theorem
 from proofs.trusted.parts import substitute
 from proofs.trusted.terms import And, If, Implies, IntVal, Not, Or
 from spec.meaning import conditions
@@ -186,7 +180,7 @@ class AllSteps(StepsAlike):
         equal = cases(w, {each: equal for each, (equal, _) in asked.items()}, FALSE)
         has, start = l.has(t, b, l.d)[l.j], self.k.reals("started_from")
         descended, alone = (training.sgd(start, of, 1) for of in (has, needed))
-        return self.k.prove(
+        return self.in_made_run.prove(
             "forms_are_right_if_and_only_if_they_compare_equal",
             And((has == needed) == equal, (descended == alone) == equal),
             [
@@ -212,7 +206,7 @@ class AllSteps(StepsAlike):
             [j],
             And(owner(j) >= 0, owner(j) < l.n, holds),
         )
-        current = k.function("current", INT, ROW)
+        current = l.of_run("current", INT, ROW)
         before = l.has(l.ends(u - 1), copy, owner(j))[j]
         own = k.suppose(
             "current_is_what_its_keepers_have",
@@ -223,7 +217,7 @@ class AllSteps(StepsAlike):
         right = k.prove(
             "a_current_weight_is_the_single_devices",
             current(u)[j] == l.theta(u)[j],
-            [u >= 0, u <= l.last, Implies(u > 0, And(*ended))],
+            [u >= 0, u <= l.last, *self.verdict, Implies(u > 0, And(*ended))],
             [own, owned, kept.at(b=copy, d=owner(j), u=u - 1)],
         )
         return current, k.extend("current_weights_are_the_single_devices", right, j)
@@ -235,7 +229,7 @@ class AllSteps(StepsAlike):
         l, k, t, b, d, j, u = self.l, self.k, self.l.t, self.l.b, self.l.d, self.l.j, self.l.u
         current, right = self._current(kept)
         now, own = l.step(t), right.at(u=l.step(t))
-        line = [*self.line, own.given[-1], *self.on_a_device]
+        line = [*self.line, *self.verdict, own.given[-1], *self.on_a_device]
         applied, whole = l.has(t, l.third(t), d)[j], l.whole_gradient(current(now), now)[j]
         integrity = k.prove(
             "updates_have_gradient_integrity",
@@ -263,42 +257,3 @@ class AllSteps(StepsAlike):
             [kept, kept.at(d=l.i)],
         )
         return right, integrity, fresh_reads, agreement
-
-
-@claim("T4")
-def what_is_accepted_matches(k: Kernel) -> tuple[Theorem, ...]:
-    """Where forms compare equal in the steps that are run, every run, of any length, matches.
-
-    The schedule is a symbol: its lines are functions of which nothing is said, and each is along one
-    axis of a mesh of any number of them. The checker's run of it and its comparisons are what the
-    specification makes of normal forms with any coefficients; what is not known is arbitrary. They are
-    the amounts of T2. Equal, up to the end of a step that leaves the forms that it found, one step
-    later, where all later steps have the same lines: then after every step what is kept is the single
-    device's; what updates apply is the whole gradient (gradient integrity), and what is read and kept
-    is current (state consistency). What compares equal is right in every run; until one is unequal,
-    what is known and right in every run compares equal, by T2's runs, whoever's value it is. The first
-    that is unequal makes what is kept another one, if an update reads it, or what a backward makes of
-    it, and lines pass on what it makes. Of what is not known: one of two runs has something else,
-    unless it cancels.
-    Of a step's micro-steps, any number of them, few are compared, and after them few contributions:
-    where one adds what the one before added, one micro-step later, so does each that follows.
-    Micro-steps that each make T x + D(m) of what is there, x, do so, and leave after n of them what the
-    specification adds up, if T^(k + 1) D = T^k D. What E2 and E3 say of single runs is so of lines: an
-    injective update, and gradient descent, that match have applied the whole gradient. (Claim T4)
-    """
-    require_repetition()
-    require_judged()
-    language = Represented(k)
-    language.follows()
-    checker = AllSteps(language)
-    always = checker.always()
-    kept = checker.at_the_end(always)
-    equal = kept, *checker.conditions(always, kept), checker.any_right(always)
-    injective = injective_updates(checker, always)
-    exact = checker.exact_forms(always)
-    micro_steps = any_number_of_micro_steps(k.part("micro_steps"))
-    unequal = (
-        checker.any_exact(exact),
-        *checker.kept_differ([each.at(i=IntVal(0)) for each in exact], always),
-    )
-    return *equal, injective, *unequal, TwoChoices(language).theorem(), micro_steps

@@ -79,7 +79,12 @@ class Comparisons(FormNeeds):
         return self.k.suppose(name, [*at, l.s, l.f, l.p, l.q], Implies(And(*given), passes))
 
     def _as_amounts(
-        self, name: str, given: Sequence[Bool], facts: Sequence[Theorem], *read: Any
+        self,
+        name: str,
+        given: Sequence[Bool],
+        facts: Sequence[Theorem],
+        *read: Any,
+        more: Sequence[Theorem] = (),
     ) -> Theorem:
         """Where the form of a place compares equal, the amounts do, and nothing there is not known."""
         l, k, i, (t, b, state, u) = self.l, self.k, self.l.i, read
@@ -105,7 +110,7 @@ class Comparisons(FormNeeds):
             given,
             [
                 known.at(i=l.n),
-                *facts,
+                *(*facts, *more),
                 self.compared(t, b, state, u),
                 l.amount_is.at(**at),
                 self.equal_means.at(is_known=TRUE, wanted=wanted, **at),
@@ -120,12 +125,16 @@ class Comparisons(FormNeeds):
         what, at = NEEDED[name], [t, b, d, j, u]
         read = (t, b, self.needed(what, u), u)
         on = (l.f, l.mesh.firsts(j)), (l.p, l.mesh.places(d, j)), (l.q, l.mesh.sources(FALSE, d, i, j))
-        unequal = And(l.is_device(i), Not(substitute(self.form_passes(*read), *on)))
+        known, wanted = substitute(self.form_is_known(t, b), *on), self.wanted_of(s, read[2], u)
+        equal = self.form_equals(t, b, s, d, i, j, wanted)
+        unequal = And(l.is_device(i), Not(And(known, equal)))
         of_one, _, one_shown, _ = k.choose(f"forms_of_{name}_of_one", [s, *at], i, unequal)
         of_any, _, any_shown, _ = k.choose(f"forms_of_{name}_are_unequal", at, s, of_one(s, *at))
         all_equal, given = Not(of_any(*at)), [u >= 0, u <= l.last]
-        shown = [one_shown, any_shown]
-        compares = self._as_amounts(f"any_form_of_{name}", [all_equal, *self.on_a_device], shown, *read)
+        shown, means = [one_shown, any_shown], [self.odd_are[0].at(wanted=wanted)]
+        compares = self._as_amounts(
+            f"any_form_of_{name}", [all_equal, *self.on_a_device], shown, *read, more=means
+        )
         right = self.read(f"any_of_{name}", t, b, what, u, [*given, all_equal], compares, False)
         return all_equal, right
 
@@ -163,7 +172,7 @@ class Comparisons(FormNeeds):
 
     def exact_forms(self, always: Theorem) -> tuple[Theorem, ...]:
         """Forms are of the needed values if and only if they compare equal, in some run."""
-        l, k, (t, b, _, d, i, j), u = self.l, self.k, self.variables(), self.l.u
+        l, k, (t, b, _, d, i, j), u = self.l, self.in_made_run, self.variables(), self.l.u
         at, zero, found = {"s": self.odd, "i": self.contributor}, IntVal(0), []
         for (name, what), exact in zip(NEEDED.items(), self.exact(always), strict=True):
             state = self.needed(what, u)

@@ -35,6 +35,11 @@ KEPT = tuple(name for name in lines.STARTS if "Zero" not in name)
 class EveryLine(NormLine):
     """By induction over the lines of the flat run."""
 
+    @property
+    def verdict(self) -> list[Bool]:
+        """What says that copies compare equal, if that is not supposed."""
+        return []
+
     # ---------------------------------------------------- lines that compute
     def _backward(self) -> Theorem:
         l, k, t, d, j = self.l, self.k, self.l.t, self.l.d, self.l.j
@@ -86,7 +91,8 @@ class EveryLine(NormLine):
         )
         right = [self.read(name, t, b, w, now, met, compares) for name, b, w in read]
         self.read_by_update = dict(zip((WEIGHT, CONTRIBUTION), right, strict=True))
-        right += [self._number_read(met, *each) for each in self.numbers_read()]
+        self.read_by_update |= {at[2]: self._number_read(met, *at) for at in self.numbers_read()}
+        right = [*self.read_by_update.values()]
         given = [t >= 0, l.kind(t) == UPDATE]
         found = []
         places = l.target(t), l.second(t)
@@ -261,7 +267,7 @@ class EveryLine(NormLine):
             return [kept(b) == STARTS[start], *([holds] if "slices" in start else [])]
 
         def compared(start: str, at: Where) -> list[Bool]:
-            return [*step, *copy(start, at.holds)]
+            return [*step, *self.verdict, *copy(start, at.holds)]
 
         for start in KEPT:
             state = l.state(what[start], u + 1)
@@ -275,7 +281,7 @@ class EveryLine(NormLine):
         copies = {start: copy(start, l.mesh.holds(b, d, j)) for start in KEPT}
         for start in KEPT:
             name = f"kept_{start.lower()}"
-            given = [*step, *copies[start]]
+            given = [*step, *self.verdict, *copies[start]]
             right = self.read(name, end, b, what[start], u + 1, given, facts[start], by_a_line=False)
             row = (l.omega if what[start] is MOMENT else l.theta)(u + 1)
             single[STARTS[start]] = row[j]
@@ -283,6 +289,6 @@ class EveryLine(NormLine):
         return k.prove(
             "accepted_schedules_match",
             l.has(end, b, d)[j] == cases(kept(b), single, ZERO),
-            [*self.on_a_device, *step, Or(*(And(*copy) for copy in copies.values()))],
+            [*self.on_a_device, *step, *self.verdict, Or(*(And(*copy) for copy in copies.values()))],
             [*found, always.at(t=end)],
         )

@@ -25,6 +25,8 @@ from proofs.checking.symbols import (
     TOKENS,
     WEIGHT,
     ZERO,
+    Run,
+    WhatSort,
     indicator,
 )
 from proofs.trusted.kernel import Bool, Theorem
@@ -40,9 +42,15 @@ class Exactness(FirstUnequal):
     def __init__(self, l: Language) -> None:
         super().__init__(l)
         k, t, b, s, d, i, j = self.k, *self.variables()
-        self.odd, self.contributor = (k.fixed(name, INT) for name in ("odd", "contributor"))
-        self.curved, self.reader = (k.fixed(name, INT) for name in ("curved_line", "reader"))
-        self.of_view = k.fixed("reads_its_view", BOOL)
+        closing = l.closing
+        whose = [closing.unwritten_constant(name, INT) for name in ("odd", "contributor")]
+        where = [closing.unwritten_constant(name, INT) for name in ("curved_line", "reader")]
+        (self.odd, self.contributor), (self.curved, self.reader) = whose, where
+        self.of_view = closing.unwritten_constant("reads_its_view", BOOL)
+        self.operand = closing.unwritten_constant("operand", WhatSort)
+        self.decided = [*whose, *where, self.of_view, self.operand]
+        self.made_run = closing.function_of(self.decided, "run_made_for", Run)()
+        self.in_made_run = closing.where((l.run, self.made_run)).as_kernel
         self.quadratic, self.scheduled = self._model()
         self.norms = self._norms()
         self.one_name = k.suppose("states_have_one_name", [s], Implies(l.is_state(s), l.which(s) == 0))
@@ -69,7 +77,7 @@ class Exactness(FirstUnequal):
         """A loss that is linear, but for a square on one device in one micro-step, least at the single
         device's weights; and states that do not depend on gradients.
         """
-        l, k, u, m, i, j = self.l, self.k, self.l.u, self.l.m, self.l.i, self.l.j
+        l, k, u, m, i, j = self.l, self.in_made_run, self.l.u, self.l.m, self.l.i, self.l.j
         view, activations = k.constant("read_view", ROW), k.constant("read_activations", ROW)
         here = And(self._is_odd(CONTRIBUTION, u), m == l.which(self.odd), i == self.contributor)
         read = If(self.of_view, view[j], activations[j])
@@ -101,7 +109,7 @@ class Exactness(FirstUnequal):
     def _norms(self) -> Theorem:
         """Norms that do not depend on gradients."""
         l = self.l
-        return self.k.suppose(
+        return self.in_made_run.suppose(
             "norms_follow_a_schedule",
             [l.u, l.y],
             l.norm(l.u, l.y) == indicator(self._is_odd(NORM, l.u)),
@@ -109,7 +117,7 @@ class Exactness(FirstUnequal):
 
     def _values(self) -> Theorem:
         """The odd value is 1 where it is, all others are 0."""
-        l, k, s, d, j, odd = self.l, self.k, self.l.s, self.l.d, self.l.j, self.odd
+        l, k, s, d, j, odd = self.l, self.in_made_run, self.l.s, self.l.d, self.l.j, self.odd
         here = And(s == odd, d == self.contributor)
         weights = l.theta(l.time(s))
         own = {"read_view": weights, "read_activations": weights}
@@ -133,7 +141,7 @@ class Exactness(FirstUnequal):
 
     def _stands_for_it(self) -> Theorem:
         """A place stands for how often the device has the odd value: it has nothing of all others."""
-        l, k, t, b, s, d, i, j = self.l, self.k, *self.variables()
+        l, k, t, b, s, d, i, j = self.l, self.in_made_run, *self.variables()
         odd, contributor = self.odd, self.contributor
         given = [Not(self.faulty(t, b, d, j))]
         once = l.amount(t, b, s, d, contributor, j)
@@ -167,14 +175,14 @@ class Exactness(FirstUnequal):
         ).at(s=l.bound)
 
     def _without_fault(self) -> Theorem:
-        """Up to the first comparison that comes out unequal, no device has a wrong value."""
+        """Up to the first comparison that comes out unequal, no device knows a wrong value."""
         t, b, d, j = self.l.t, self.l.b, self.l.d, self.l.j
         fault = self.fault(t, b, d, j)
         of = self.fault_of(t, b, fault, d, j)
         return self.k.prove(
             "no_device_has_a_fault_yet",
             Not(self.faulty(t, b, d, j)),
-            [t >= 0, *self.on_a_device, self.all_equal(j, t)],
+            [t >= 0, *self.on_a_device, self.knows(t, b), self.all_equal(j, t)],
             [
                 self.faulty_found,
                 self.fault_found.at(s=fault),
@@ -199,7 +207,7 @@ class Exactness(FirstUnequal):
 
     def exact(self, always: Theorem) -> tuple[Theorem, ...]:
         """What is known, while all compared equal, is right if and only if it compares equal."""
-        l, k, t, b, s, d, i, j = self.l, self.k, *self.variables()
+        l, k, t, b, s, d, i, j = self.l, self.in_made_run, *self.variables()
         u, odd, contributor = l.u, self.odd, self.contributor
         facts = [self._stands_for_it(), self.fine, always, self._without_fault()]
         alone = k.induct(

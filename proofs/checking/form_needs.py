@@ -245,8 +245,12 @@ class FormNeeds(Kept):
     def form_passes(self, t: Any, b: Any, state: Any, u: Any) -> Bool:
         """That the form of an original value compares equal at a place; and that all is known there."""
         l = self.l
-        known = self.equal(FALSE, t, b, IntVal(0), l.f, l.p, l.q, ZERO, l.mesh.axes)
-        return And(known, self.as_needed(t, b, l.s, l.f, l.p, l.q, state, u))
+        return And(self.form_is_known(t, b), self.as_needed(t, b, l.s, l.f, l.p, l.q, state, u))
+
+    def form_is_known(self, t: Any, b: Any) -> Bool:
+        """That there is nothing at a place that is not known."""
+        l = self.l
+        return self.equal(FALSE, t, b, IntVal(0), l.f, l.p, l.q, ZERO, l.mesh.axes)
 
     def as_needed(self, t: Any, b: Any, s: Any, f: Any, p: Any, q: Any, state: Any, u: Any) -> Bool:
         """The comparison of an original value's form: with a state, or with a step's gradient."""

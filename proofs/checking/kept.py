@@ -23,7 +23,6 @@ from proofs.checking.symbols import (
     UPDATE,
     WEIGHT,
     ZERO,
-    WhatSort,
     cases,
 )
 from proofs.checking.two_choices import TwoChoices
@@ -44,9 +43,10 @@ class Kept(WrongViews):
     def __init__(self, l: Language) -> None:
         super().__init__(l)
         k, t, b, d, j = self.k, l.t, l.b, l.d, l.j
-        self.operand = k.fixed("operand", WhatSort)
         self.off_by = self._optimizer()
-        self.off_line, self.off_device = (k.fixed(name, INT) for name in ("wrong_line", "wrong_on"))
+        self.off_line, self.off_device = (
+            l.closing.unwritten_constant(name, INT) for name in ("wrong_line", "wrong_on")
+        )
         self.passed_on, self.none_at_first, self.passed_on_next = k.recursion(
             "is_passed_on",
             [b, d, j],
@@ -62,7 +62,7 @@ class Kept(WrongViews):
         right = (l.theta(u)[j], l.applied_moment(u), l.single_gradient(u, j), *l.applied(u))
         *off, of_norm, of_count = (has - needs for has, needs in zip(read, right, strict=True))
         by_operand = dict(zip((WEIGHT, MOMENT, CONTRIBUTION, TOKENS), (*off, of_count), strict=True))
-        return self.k.suppose(
+        return self.in_made_run.suppose(
             "the_optimizer_passes_on_what_is_off",
             [u, j, *read],
             l.next_weight(u, j, *read) == l.theta(u + 1)[j] + cases(self.operand, by_operand, of_norm),
@@ -98,7 +98,7 @@ class Kept(WrongViews):
 
     def _writes_another(self) -> Theorem:
         """An update of which an operand is another one makes another weight."""
-        l, k, t, d, j = self.l, self.k, self.l.t, self.l.d, self.l.j
+        l, k, t, d, j = self.l, self.in_made_run, self.l.t, self.l.d, self.l.j
         now, target = l.step(t), l.target(t)
         off = (
             And(self.operand == kind, read, l.has(t, place, d)[j] != self.right_value(kind, now))
@@ -128,7 +128,7 @@ class Kept(WrongViews):
             )
             for kind, place, state, read in self._operands
         )
-        return self.k.prove(
+        return self.in_made_run.prove(
             "an_update_of_what_compares_unequal_makes_another_weight",
             makes.goal,
             [
@@ -149,7 +149,7 @@ class Kept(WrongViews):
         """An update of a contribution at a wrong view makes another weight."""
         l, t = self.l, self.l.t
         applied = [substitute(each, (l.b, l.third(t))) for each in views.given]
-        return self.k.prove(
+        return self.in_made_run.prove(
             "an_update_of_what_reads_a_wrong_view_makes_another_weight",
             makes.goal,
             [
@@ -184,7 +184,7 @@ class Kept(WrongViews):
 
     def kept_differ(self, exact: Sequence[Theorem], always: Theorem) -> tuple[Theorem, ...]:
         """Wherever that weight is passed on to, it is not the single device's."""
-        l, k, t, b, d, j = self.l, self.k, self.l.t, self.l.b, self.l.d, self.l.j
+        l, k, t, b, d, j = self.l, self.in_made_run, self.l.t, self.l.b, self.l.d, self.l.j
         line, device = self.off_line, self.off_device
         makes, same = self._writes_another(), self._is_passed_on()
         views = self.wrong_view_differs(exact, always)

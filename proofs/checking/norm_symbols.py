@@ -46,15 +46,15 @@ class NormSymbols(ABC):
         self.element = k.function("element", INT, Element)
         self.reads_norm = k.fixed("reads_norm", BOOL)
         self.fourth = k.function("fourth", INT, INT)
-        self.part_of_norm = k.function("part_of_norm", INT, REAL, REAL)
-        self.norm = k.function("norm", INT, REAL, REAL)
+        self.part_of_norm = self.of_run("part_of_norm", INT, REAL, REAL)
+        self.norm = self.of_run("norm", INT, REAL, REAL)
 
     def _counts(self) -> None:
         """tokens(u, m, i): how many device i's samples have in micro-step m of step u."""
         k, u, m, i = self.k, self.u, self.m, self.i
         self.reads_count = k.fixed("reads_count", BOOL)
         self.fifth = k.function("fifth", INT, INT)
-        self.tokens = k.function("tokens", INT, INT, INT, REAL)
+        self.tokens = self.of_run("tokens", INT, INT, INT, REAL)
         self.of_batch = total(k, "tokens_of_a_batch", [u, m], i, self.tokens(u, m, i))
         self.of_step = total(k, "tokens_of_a_step", [u], m, self.of_batch(u, m, self.n))
 
@@ -80,6 +80,10 @@ class NormSymbols(ABC):
     def count_read(self, t: Any, d: Any) -> Any:
         """The count that an update reads."""
         return If(self.reads_count, self.has(t, self.fifth(t), d)[self.j], ZERO)
+
+    @abstractmethod
+    def of_run(self, name: str, *sorts: Any) -> Any:
+        """A function of what is in a run."""
 
     @abstractmethod
     def single_gradient(self, u: Any, j: Any) -> Any:

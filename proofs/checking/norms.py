@@ -81,7 +81,7 @@ class NormLine(Matching):
             right,
             [(t, source, None, now)],
         )
-        read = self.read("normed", t, source, None, now, right, compares)
+        self.normed = read = self.read("normed", t, source, None, now, right, compares)
         at = {"asks": d, "j": l.element(e)}
         member = groups.with_element(t, d, l.element(e))
         return k.induct(

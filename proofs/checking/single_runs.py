@@ -7,7 +7,7 @@ single device's only if it applied the whole gradient.
 from __future__ import annotations
 
 from proofs.checking.every_line import EveryLine
-from proofs.checking.symbols import UPDATE
+from proofs.checking.symbols import BOOL, UPDATE
 from proofs.trusted.kernel import Theorem
 from proofs.trusted.parts import substitute
 from proofs.trusted.terms import And, Implies
@@ -28,10 +28,11 @@ def injective_updates(c: EveryLine, always: Theorem) -> Theorem:
         return [l.next_weight(*read), l.next_moment(*read)]
 
     same = (a == b for a, b in zip(after(one), after(other), strict=True))
+    is_injective = l.of_run("is_jointly_injective", BOOL)()
     injective = k.suppose(
         "the_optimizer_is_jointly_injective",
         [l.u, j, old, moment, one, other, norm, count],
-        Implies(And(*same), one == other),
+        Implies(And(is_injective, *same), one == other),
     )
     applied, whole = l.has(t, l.third(t), d)[j], l.single_gradient(now, j)
     left = (l.has(t + 1, place, d)[j] for place in (target, moments))
@@ -50,7 +51,7 @@ def injective_updates(c: EveryLine, always: Theorem) -> Theorem:
     return k.prove(
         "an_injective_update_is_right_if_and_only_if_its_gradient_is",
         And(*(has == needs for has, needs in zip(left, single, strict=True))) == (applied == whole),
-        [*c.line, l.kind(t) == UPDATE, target != moments, *c.on_a_device, *equal],
+        [is_injective, *c.line, l.kind(t) == UPDATE, target != moments, *c.on_a_device, *equal],
         [
             *facts,
             *(fact.at(b=place) for fact in (l.runs, l.gone_next) for place in (target, moments)),

@@ -35,10 +35,12 @@ from proofs.checking.symbols import (
     ZERO,
     Element,
     KindSort,
+    Run,
     StartSort,
     WhatSort,
     cases,
 )
+from proofs.tools.closing import Closing
 from proofs.tools.sums import total
 from proofs.trusted.kernel import Bool, Kernel, Theorem
 from proofs.trusted.terms import And, BoolVal, If, Implies, IntVal, Not, Or
@@ -53,7 +55,9 @@ class Symbols(NormSymbols):
     """
 
     def __init__(self, k: Kernel) -> None:
-        self.k = k
+        self.closing = Closing(k)
+        self.k = k = self.closing.as_kernel
+        self.run = self.closing.unwritten_constant("run", Run)
         self.t, self.b, self.s, self.d, self.i, self.u = k.integers("t b s d i u")
         self.m, self.c = k.integers("m c")
         self.j, self.w = k.constant("j", Element), k.constant("w", WhatSort)
@@ -68,6 +72,10 @@ class Symbols(NormSymbols):
         self._single_device()
         self._devices()
         self._originals()
+
+    def of_run(self, name: str, *sorts: Any) -> Any:
+        """A function of what is in a run: of its model, its data, its optimizer, or its memory."""
+        return self.closing.function_of([self.run], name, *sorts)
 
     def _mesh(self) -> Any:
         return Mesh(self.k, self.n, self.t, self.b, self.d, self.c, self.j)
@@ -115,13 +123,13 @@ class Symbols(NormSymbols):
     # --------------------------------------------------------------- a single device
     def _single_device(self) -> None:
         k, u, m, i, j = self.k, self.u, self.m, self.i, self.j
-        self.theta, self.omega = (k.function(name, INT, ROW) for name in ("theta", "omega"))
+        self.theta, self.omega = (self.of_run(name, INT, ROW) for name in ("theta", "omega"))
         update = INT, Element, *[REAL] * 5, REAL
         self.next_weight, self.next_moment = (
-            k.function(name, *update) for name in ("next_weight", "next_moment")
+            self.of_run(name, *update) for name in ("next_weight", "next_moment")
         )
         # the gradient of a device's samples, at the weights that backward and forward read
-        self.gradient = k.function("gradient", ROW, ROW, INT, INT, INT, ROW)
+        self.gradient = self.of_run("gradient", ROW, ROW, INT, INT, INT, ROW)
         self.weights = k.constant("weights", ROW)
         here = self.gradient(self.weights, self.weights, u, m, i)[j]
         self.batch = total(k, "batch", [self.weights, u, m, j], i, here)
@@ -144,12 +152,13 @@ class Symbols(NormSymbols):
     def _whole_gradient(self) -> None:
         """The gradient of a step's loss is the sum of those of all samples: an assumption."""
         k, u = self.k, self.u
-        self.whole_gradient = k.function("whole_gradient", ROW, INT, ROW)
+        self.whole_gradient = whole = self.of_run("whole_gradient", ROW, INT, ROW)
         in_step, self.in_step_are = k.define("micro_steps_in", [u], self.micro_steps)
         self.linear = k.axiom(
             "the_whole_gradient_is_the_sum",
             LINEARITY,
-            *(self.whole_gradient, self.whole.symbol, in_step, self.weights, u, self.j),
+            *(whole.symbol, self.whole.symbol.symbol, in_step),
+            *(*whole.unwritten, self.weights, u, self.j),
         )
 
     def applied(self, u: Any) -> tuple[Any, Any]:
@@ -163,8 +172,8 @@ class Symbols(NormSymbols):
     # ------------------------------------------------------------------- the devices
     def _devices(self) -> None:
         k, t, b, d, c, j = self.k, self.t, self.b, self.d, self.c, self.j
-        self.has = k.function("has", INT, INT, INT, ROW)
-        self.junk = k.function("junk", INT, INT, INT, Element, REAL)
+        self.has = self.of_run("has", INT, INT, INT, ROW)
+        self.junk = self.of_run("junk", INT, INT, INT, Element, REAL)
         member = self.mesh.member(t, d, c)
         self.everyone = total(k, "everyone", [t, b, d, j], c, self.has(t, b, member)[j])
         self._norm_of_devices()
@@ -215,8 +224,11 @@ class Symbols(NormSymbols):
         read = k.reals("old_weight old_moment applied clipped_by divided_by")
 
         def alike(name: str, function: Any, *given: Any) -> tuple[Any, Theorem]:
-            on = k.function(f"{name}_on", INT, *(each.sort for each in given), function.gives)
-            return on, k.axiom(f"{name}s_are_computed_alike", DETERMINISM, on, function, d, *given)
+            read = *function.unwritten, *given
+            on = k.function(f"{name}_on", INT, *(each.sort for each in read), function.gives)
+            same = f"{name}s_are_computed_alike"
+            alike = k.axiom(same, DETERMINISM, on, function.symbol, d, *read)
+            return lambda device, *given: on(device, *function.unwritten, *given), alike
 
         self.gradient_on, gradients = alike("gradient", self.gradient, view, activations, u, m, i)
         self.next_weight_on, weights = alike("next_weight", self.next_weight, u, j, *read)

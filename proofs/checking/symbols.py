@@ -22,6 +22,7 @@ from spec.devices.operators import OTHER, Offset
 
 INT, REAL, BOOL = IntSort(), RealSort(), BoolSort()
 Element = DeclareSort("Element")
+Run = DeclareSort("Run")  # of a model, its data and an optimizer
 ROW = ArraySort(Element, REAL)
 KindSort, _kinds = EnumSort(
     "LineKind", [*(m.name.capitalize() for m in MOVES), "Backward", "Update", "Norm", "Count"]

@@ -28,7 +28,7 @@ class TwoChoices:
     def __init__(self, l: Language) -> None:
         self.l, self.k = l, l.k
         k, t, b, d, c, j = self.k, l.t, l.b, l.d, l.c, l.j
-        self.other = k.function("has_otherwise", INT, INT, INT, ROW)
+        self.other = l.of_run("has_otherwise", INT, INT, INT, ROW)
         self.often = k.function("has_it", INT, INT, INT, Element, REAL)
         self.empty_at, self.empty, self.device, self.until = (
             k.fixed(name, INT) for name in ("empty_at", "empty_place", "empty_on", "until")

@@ -62,7 +62,7 @@ class WrongViews(Exactness):
         """What original values are: the odd one is 1, what the line computes of its view what that is
         off by, all others are 0.
         """
-        l, k, s, d, j = self.l, self.k, self.l.s, self.l.d, self.l.j
+        l, k, s, d, j = self.l, self.in_made_run, self.l.s, self.l.d, self.l.j
         odd = And(s == self.odd, d == self.contributor)
         stale = And(s == self.stale, d == self.reader)
         found = []
@@ -100,7 +100,7 @@ class WrongViews(Exactness):
 
     def _stands_for_both(self) -> Theorem:
         """What a place stands for: how often it has the odd value, and what the view is off by."""
-        l, k, t, b, s, d, i, j = self.l, self.k, *self.variables()
+        l, k, t, b, s, d, i, j = self.l, self.in_made_run, *self.variables()
         odd, contributor = self.odd, self.contributor
         values = self._stale_values()
         once = l.amount(t, b, odd, d, contributor, j)
@@ -149,9 +149,23 @@ class WrongViews(Exactness):
         at = (l.t, line), (l.b, self.view), (l.d, self.reader), (l.u, l.step(line))
         return [substitute(each, *at) for each in unequal]
 
+    @property
+    def applies_the_view(self) -> list[Bool]:
+        """That what device d knows in place b has a part of a contribution at a wrong view, and of the
+        odd value as much as is needed, and nothing else that is wrong.
+        """
+        l, t, b, d, j, odd = self.l, self.l.t, self.l.b, self.l.d, self.l.j, self.odd
+        of_step = indicator(l.is_of_step(odd, l.step(self.curved)))
+        return [
+            *(self.knows(t, b), self._read_stale[1], Not(self.is_wrong(odd))),
+            Not(self.mixed(t, b, d, j)),
+            l.amount(t, b, self.stale, d, self.reader, j) != 0,
+            l.amount(t, b, odd, d, self.contributor, j) == of_step,
+        ]
+
     def wrong_view_differs(self, exact: Sequence[Theorem], always: Theorem) -> Theorem:
         """What has a part of a contribution at a wrong view, and else all, is no whole gradient."""
-        l, k, t, b, d, j = self.l, self.k, self.l.t, self.l.b, self.l.d, self.l.j
+        l, k, t, b, d, j = self.l, self.in_made_run, self.l.t, self.l.b, self.l.d, self.l.j
         odd, line = self.odd, self.curved
         now = l.step(line)
         multiple, multiplied = self.factors
@@ -162,16 +176,13 @@ class WrongViews(Exactness):
             [self.times_is],
         )
         used = l.amount(t, b, self.stale, d, self.reader, j)
-        of_step = indicator(l.is_of_step(odd, now))
         return k.prove(
             "a_contribution_at_a_wrong_view_is_another_gradient",
             l.has(t, b, d)[j] != l.single_gradient(now, j),
             [
-                *(t >= 0, t <= l.last, *self.on_a_device, self.knows(t, b)),
-                *(*self._read_stale, *self._there, *self._reads_unequal()),
-                *(Not(self.is_wrong(odd)), odd >= 0, odd < l.bound),
-                *(Not(self.mixed(t, b, d, j)), used != 0),
-                l.amount(t, b, odd, d, self.contributor, j) == of_step,
+                *(t >= 0, t <= l.last, *self.on_a_device, *self.applies_the_view),
+                *(self._read_stale[0], *self._there, *self._reads_unequal()),
+                *(odd >= 0, odd < l.bound),
             ],
             [
                 exact[0].at(t=line, b=self.view, d=self.reader, u=now),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,10 @@ from proofs.glossary import words_of
 from proofs.premises import conjuncts, hypotheses
 from proofs.registry import ROOT, Result
 from proofs.trusted.infix import text
-from proofs.trusted.kernel import Obligation, Theorem
+from proofs.trusted.kernel import Bool, Obligation, Theorem
 from proofs.trusted.parts import symbols
 from proofs.trusted.theorem import read
-from psem_model.audit.formulas import implication, in_general, parts, source, statement
+from psem_model.audit.formulas import block, implication, in_general, parts, source, statement
 from psem_model.audit.obligations import exported
 from psem_model.text.errors import BadInput, listed, or_nearest, quoted, refused
 from psem_model.text.figures import counted
@@ -37,14 +37,17 @@ def lines_of(result: Result, with_tree: bool = False) -> list[str]:
     found = defined(result)
     if found:
         lines += ["", "what is defined"]
+    inner = _inner(found)
+    found = [part for part in found if _head(part)[1] not in inner]
     for part in found[:MANY]:
-        said = statement(part, 4) if len(text(part.goal)) <= SHORT else ["    long: see --tree"]
-        lines += [*wrapped(f"{part.name}  {_part(part)}", "  "), *said]
+        said = _definition(part, inner) if _is_short(part) else ["    long: see --tree"]
+        name = part.name if read(part).step.rule != "choose" else _head(part)[1]
+        lines += [*wrapped(f"{name}  {_part(part)}", "  "), *said]
     lines += wrapped(f"and {len(found) - MANY} more: see --tree", "  ") if found[MANY:] else []
     if result.theorems:
         lines += ["", "what is concluded" if result.verdict == "proved" else "what is shown"]
-    for theorem in result.theorems:
-        lines += _conclusion(theorem)
+    for n, theorem in enumerate(result.theorems):
+        lines += _conclusion(theorem, result.theorems[:n])
     for kind in ("hypothesis", "axiom"):
         found = assumed(result, kind)
         if found:
@@ -74,21 +77,51 @@ def spoken_of(result: Result) -> dict[str, str]:
 
 
 def defined(result: Result) -> list[Theorem]:
-    """The definitions of what a claim's conclusions and what they rest on speak of, and those."""
-    parts = [part for part in result.listed if part.rule == "definition"]
+    """The definitions of what a claim's conclusions and what they rest on speak of, and those: in the
+    order in which they are spoken of.
+    """
+    by_name: dict[tuple[int, str], dict[tuple[str, str], Theorem]] = {}
+    for part in result.listed:
+        if part.rule == "definition" and (head := _head(part))[1]:
+            by_name.setdefault(head, {}).setdefault((part.name, text(part.goal)), part)
     said = [*result.theorems, *assumed(result, "hypothesis"), *assumed(result, "axiom")]
-    spoken = {name for theorem in said for name in _symbols(theorem)}
-    found: dict[tuple[str, str], Theorem] = {}
-    while True:
-        new = {
-            (part.name, text(part.goal)): part
-            for part in parts
-            if _head(part) in spoken and (part.name, text(part.goal)) not in found
-        }
-        if not new:
-            return list(found.values())
-        found |= new
-        spoken |= {name for part in new.values() for name in _symbols(part)}
+    found: dict[tuple[int, str], None] = {}
+    for theorem in said:
+        pending = [theorem]
+        for part in pending:
+            new = [name for name in sorted(_symbols(part)) if name in by_name and name not in found]
+            found |= dict.fromkeys(new)
+            pending += (each for name in new for each in by_name[name].values())
+    return [part for name in found for part in by_name[name].values()]
+
+
+def _definition(part: Theorem, inner: Mapping[str, Theorem]) -> list[str]:
+    """A definition, as lines; of a choice, which witnesses there must be, and what is so of them."""
+    step = read(part).step
+    if step.rule != "choose":
+        return statement(part, 4)
+    witnesses = [step.given["witness"]]
+    while (body := step.given["body"]).op == "apply" and body.of.name in inner:
+        step = read(inner[body.of.name]).step
+        witnesses.append(step.given["witness"])
+    there_are = f"{text(part.goal)} if and only if, for some {', '.join(map(str, witnesses))},"
+    return [*wrapped(there_are, "    "), *block("", conjuncts(body), 6)]
+
+
+def _is_short(part: Theorem) -> bool:
+    """Whether a definition is printed beside what is concluded: as a choice is."""
+    return read(part).step.rule == "choose" or len(text(part.goal)) <= SHORT
+
+
+def _inner(found: Sequence[Theorem]) -> dict[str, Theorem]:
+    """Choices of one witness more: they are a part of how another is defined, and of nothing else."""
+    chosen = {_head(part)[1]: part for part in found if read(part).step.rule == "choose"}
+    bodies = (read(part).step.given["body"] for part in chosen.values())
+    return {body.of.name: chosen[body.of.name] for body in bodies if _is_inner(body, chosen)}
+
+
+def _is_inner(body: Bool, chosen: Mapping[str, Theorem]) -> bool:
+    return body.op == "apply" and body.of.name in chosen and "_of_" in body.of.name
 
 
 def _symbols(theorem: Theorem) -> set[tuple[int, str]]:
@@ -98,11 +131,15 @@ def _symbols(theorem: Theorem) -> set[tuple[int, str]]:
 
 
 def _head(definition: Theorem) -> tuple[int, str]:
-    """The symbol that a definition defines."""
-    goal = definition.goal
+    """The symbol that a definition defines; of what a choice finds, which is so besides, none."""
+    record, goal = read(definition), definition.goal
+    if record.step.rule == "choose":
+        symbol = record.step.given["symbol"]
+        is_it = goal.op == "apply" and goal.of is symbol
+        return id(record.kernel), symbol.name if is_it else ""
     sides = goal.args if goal.op == "=" else [goal]
     named = [side.of.name for side in sides if side.op == "apply"]
-    return id(read(definition).kernel), named[0] if named else definition.name
+    return id(record.kernel), named[0] if named else definition.name
 
 
 def title(result: Result, brief: bool = False) -> Iterator[str]:
@@ -145,16 +182,28 @@ def place(result: Result) -> dict[str, Any]:
     }
 
 
-def _conclusion(theorem: Theorem) -> list[str]:
-    """What one theorem says: if these hold then these, under hypotheses."""
+def _conclusion(theorem: Theorem, before: Sequence[Theorem] = ()) -> list[str]:
+    """What one theorem says: if these hold then these, under hypotheses; after those `before` it."""
     lines = wrapped(f"{theorem.name}  {_part(theorem)}", "  ")
     if theorem.counterexample is not None:
         (asked,) = theorem.obligations
         lines += ["    not for all values:", *implication(asked.facts, conjuncts(asked.goal), 6)]
         return [*lines, *wrapped(f"counterexample: {values_of(theorem)}", "    ", "      ")]
     lines += statement(theorem, 4)
-    names = ", ".join(sorted(theorem.hypotheses))
+    names = _under(theorem.hypotheses, before)
     return [*lines, *wrapped(names, "    under ")] if names else lines
+
+
+def _under(names: frozenset[str], before: Sequence[Theorem]) -> str:
+    """The names of hypotheses: by those of a theorem that was shown before, if that is shorter."""
+    said = ", ".join(sorted(names))
+    for each in before if names else ():
+        without = ", ".join(sorted(each.hypotheses - names))
+        more = ", ".join(sorted(names - each.hypotheses))
+        as_before = f"those of {each.name}"
+        as_before += f", without {without}" * bool(without) + f", with {more}" * bool(more)
+        said = min(said, as_before, key=len)
+    return said
 
 
 def _part_of(theorem: Theorem) -> str:

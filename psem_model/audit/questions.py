@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import compress
+from itertools import combinations, compress
 from typing import Any, TypeAlias
 
 from proofs.premises import (
@@ -27,7 +27,7 @@ from proofs.trusted.kernel import Obligation, Theorem
 from proofs.trusted.oracle import ask, glance, glance_without, reading, settle
 from proofs.trusted.parts import below, substitute
 from proofs.trusted.smtlib import ForAll
-from proofs.trusted.terms import And, Bool, Const, Implies, IntVal, Not, Term
+from proofs.trusted.terms import TRUE, And, Bool, Const, Implies, IntVal, Not, Term
 from proofs.trusted.theorem import implies, read
 from psem_model.audit.formulas import source
 from psem_model.audit.smtlib import text
@@ -219,8 +219,14 @@ def witness(facts: Sequence[Bool]) -> str | None:
 
 
 def values_of(facts: Sequence[Bool]) -> list[tuple[Term, Term]] | None:
-    """Numbers and truth values under which facts hold; nothing if none are found."""
+    """Numbers and truth values under which facts hold, and which rows are the same; nothing if none are
+    found.
+    """
     terms = [t for t in below(facts) if t.op in ("apply", "select") and t.sort.kind in VALUES]
+    rows = [t for t in below(facts) if t.op == "apply" and t.sort.kind == "Array"]
+    rows = [t for t in rows if t.sort.parts[0].kind == "Sort"]
+    same = {(a, b): a == b for a, b in combinations(rows, 2) if a.sort == b.sort}
+    terms += same.values()
     called = [Const(f"value_{i}", term.sort) for i, term in enumerate(terms)]
     asked = [*facts, *(name == term for name, term in zip(called, terms, strict=True))]
     found = ask([*asked, *all_are(0, facts)])
@@ -228,8 +234,14 @@ def values_of(facts: Sequence[Bool]) -> list[tuple[Term, Term]] | None:
         found = ask(asked)
     if found.said != "sat":
         return None
-    known = [(term, found.values.get(name.of.name)) for name, term in zip(called, terms, strict=True)]
-    return [(term, value) for term, value in known if value is not None]
+    known = {term: found.values.get(name.of.name) for name, term in zip(called, terms, strict=True)}
+    again = {b for (_, b), equal in same.items() if known[equal] is TRUE}  # the same as one before it
+    spared = {
+        equal
+        for (a, b), equal in same.items()
+        if a in again or (b in again and known[equal] is not TRUE)
+    }
+    return [(term, value) for term, value in known.items() if value is not None and term not in spared]
 
 
 def _said(term: Term, value: Term) -> Bool:

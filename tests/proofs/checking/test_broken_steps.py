@@ -210,5 +210,5 @@ def test_steps_that_are_not_alike_decide_nothing(wrong, file, rule, broken, tmp_
     if file == "micro_steps.py":  # a part of the claim
         assert notices(tmp_path, "proofs.checking.micro_steps", "any_number_of_micro_steps"), wrong
     else:
-        whole = "proofs.checking.all_steps", "what_is_accepted_matches"
+        whole = "proofs.checking.necessary_and_sufficient", "what_is_accepted_matches"
         assert notices(tmp_path, *whole, without=RUNS), wrong

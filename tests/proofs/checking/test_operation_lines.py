@@ -384,4 +384,6 @@ MUTANTS = [
 )
 def test_t4_notices_a_broken_rule(wrong, folder, file, rule, broken, tmp_path):
     broken_copy(tmp_path, file, rule, broken, folder=folder)
-    assert notices(tmp_path, "proofs.checking.all_steps", "what_is_accepted_matches"), wrong
+    assert notices(tmp_path, "proofs.checking.necessary_and_sufficient", "what_is_accepted_matches"), (
+        wrong
+    )

@@ -1,0 +1,292 @@
+"""T4: of what is not accepted some run does not match; so accepted is what matches in every run.
+
+Where a comparison comes out unequal, a run is made for it, in which something else is read, or kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from proofs.checking.accepted import HALF, Accepted, Compared
+from proofs.checking.symbols import (
+    BACKWARD,
+    CONTRIBUTION,
+    INT,
+    MOMENT,
+    NORM,
+    NORM_OF,
+    TOKENS,
+    UPDATE,
+    WEIGHT,
+)
+from proofs.trusted.kernel import Bool, Theorem
+from proofs.trusted.parts import substitute
+from proofs.trusted.terms import And, Implies, IntVal, Not, Or
+
+
+class Rejected(Accepted):
+    """Runs that are made for what compares unequal, and the theorem."""
+
+    # --------------------------------------------------- runs that are made for it
+    def made_for(self, t: Any, b: Any, what: Any, u: Any, d: Any) -> dict[str, Any]:
+        """Of the form of s in a place: which value is odd in the run that is made for it, and whose."""
+        l = self.l
+        wanted = self.wanted_of(l.s, self.needed(what, u), u)
+        return {"odd": l.s, "contributor": self.shown_by(t, b, l.s, d, IntVal(0), l.j, wanted)}
+
+    def run_for(self, at: dict[str, Any]) -> Any:
+        """That run."""
+        variables = (*self.decided, self.off_line, self.off_device)
+        of = {str(variable): variable for variable in variables}
+        return substitute(self.made_run, *((of[name], term) for name, term in at.items() if name in of))
+
+    def _shows(self, of: Compared, exact: Theorem) -> Theorem:
+        """A line that is the first to read something unequal reads something else in some run."""
+        l, k, t = self.l, self.k, self.l.t
+        made = self.made_for(t, of.place, of.what, l.step(t), of.device)
+        run, groups = self.run_for(made), l.mesh.of_norms
+        return k.prove(
+            f"of_{of.name}_some_run_reads_another",
+            self.any_lacks.holds,
+            [
+                *(self.runs_all, *self._is_a_value(), *self._computes(), self.all_equal(l.j, t)),
+                self.is_unequal_in(of),
+            ],
+            [
+                exact.at(b=of.place, d=of.device, u=l.step(t), **made),
+                self.lacks[HALF[of.what]].shown.at(run=run),
+                self.any_lacks.shown.at(run=run),
+                l.numbered,
+                *([groups.inside.at(c=groups.owner(t, l.d, l.j))] if of.kind is NORM_OF else []),
+            ],
+        )
+
+    def _keeps(self, what: Any, exact: Theorem) -> Theorem:
+        """A copy that compares unequal, while no line did, is another one in some run."""
+        l, k, end, u = self.l, self.k, self.l.ends(self.l.u), self.l.u
+        made = self.made_for(end, l.b, what, u + 1, l.d)
+        run, word = self.run_for(made), {WEIGHT: "weight", MOMENT: "moment"}[what]
+        return k.prove(
+            f"of_a_kept_{word}_some_run_keeps_another",
+            self.any_differs.holds,
+            [
+                *(*self.on_a_device, *self._is_a_value(), self.is_kept(what), self.all_equal(l.j, end)),
+                *(Not(self.copy_equals(what)), self.is_known(end, l.b, l.d)),
+            ],
+            [
+                exact.at(t=end, u=u + 1, **made),
+                self.keeps_another.shown.at(run=run),
+                self.any_differs.shown.at(run=run),
+            ],
+        )
+
+    # ------------------------------------------------------------- what is passed on
+    def _stays_kept(self) -> Theorem:
+        """Of the fragment: what compares unequal first is passed on to a copy that is kept. If it is a
+        backward that reads it, an update applies what that makes.
+        """
+        l, k, t = self.l, self.k, self.l.t
+        names = ("kept_in", "kept_on", "applied_by", "applied_on")
+        self.kept_in, self.kept_on, self.by, self.by_on = (k.function(name, INT, INT) for name in names)
+        view = self.reads_of_line[0]
+        made = self.made_for(t, view.place, view.what, l.step(t), l.d)
+        updates = l.kind(t) == UPDATE, l.target(t) != l.second(t)
+        backward = [l.kind(t) == BACKWARD, *self._applies(made)]
+        stays = self._is_copied(self.by(t), self.by_on(t))
+        said = Or(And(*updates, *self._is_copied(t, l.d)), And(*backward, *stays))
+        return k.suppose(
+            "what_is_unequal_first_is_passed_on",
+            [t],
+            Implies(And(*self._is_first), substitute(said, *self.where)),
+        )
+
+    def _applies(self, made: dict[str, Any]) -> list[Bool]:
+        """That an update of the step applies what the backward makes of its view."""
+        l, t = self.l, self.l.t
+        line, on = self.by(t), self.by_on(t)
+        used = (l.t, line), (l.b, l.third(line)), (l.d, on)
+        view = (self.curved, t), (self.reader, l.d), (self.of_view, self.of_which_view(t))
+        odd = (self.odd, made["odd"]), (self.contributor, made["contributor"])
+        return [
+            *(line >= 0, line < l.last, l.is_device(on), l.step(line) == l.step(t)),
+            *(l.kind(line) == UPDATE, l.target(line) != l.second(line)),
+            *(substitute(each, *used, *view, *odd) for each in self.applies_the_view),
+        ]
+
+    def _is_copied(self, line: Any, on: Any) -> list[Bool]:
+        """That the weight which an update makes on a device is in a copy that is kept."""
+        l, t = self.l, self.l.t
+        at = (l.u, l.step(line)), (l.b, self.kept_in(t)), (l.d, self.kept_on(t))
+        passed = self.passed_on(l.b, l.d, l.j, l.ends(l.u))
+        return [
+            *(substitute(each, *at) for each in (self.is_copied(WEIGHT), *self.on_a_device)),
+            substitute(passed, *at, (self.off_line, line), (self.off_device, on)),
+        ]
+
+    def _is_run(self) -> Theorem:
+        """The first line that compares unequal is one that is run: a later one is as that one is."""
+        l, k, t, j = self.l, self.k, self.l.t, self.l.j
+        step, turn, off = l.step(t), self.turn(t), self.off(t, j)
+        device = self.reads_unequal(t, j)
+        places = l.on_device(device)
+        in_step, in_turn = t - self.begins(step), t - self.opens(step, turn)
+        so = {"u": step, "h": in_step}
+        same = {"u": step, "h": in_turn, "m": turn}
+        as_there, facts = [], []
+        for name, there, when, about in (
+            (
+                "step",
+                self.begins(self.settled) + in_step,
+                [t >= self.until, t < l.last],
+                [
+                    *(self.numbers, self.same_lines.at(**so), self.same_right.at(**so, **places)),
+                    *(self.follow.at(u=self.settled), self.there_is_one),
+                ],
+            ),
+            (
+                "micro_step",
+                self.opens(step, self.few) + in_turn,
+                [t < self.until, self.is_late(t), t >= 0, t < l.last],
+                [
+                    l.numbered,
+                    *(self.in_turns, self.same_in_turns.at(**same)),
+                    *(self.right_in_turns.at(**same, **places), self.there_are_some),
+                    self.one_by_one.at(u=step, m=self.few),
+                    self.open_later.at(u=step, m=self.few + 1, more=turn - self.few - 1),
+                ],
+            ),
+        ):
+            as_there.append(
+                k.prove(
+                    f"what_is_unequal_in_a_later_{name}_was_before",
+                    And(self.off(there, j), there >= 0, there < t),
+                    [*when, off],
+                    [self.off_found, self.off_shown.at(t=there, d=device), *about],
+                )
+            )
+            facts += [self.unequal.shown.at(t=there), self.none_of_before.at(t=there, later_line=t)]
+        element = self.unequal.found[0]
+        return k.prove(
+            "the_first_line_is_run",
+            self.in_run,
+            self._is_first,
+            [self.unequal.serves, *(each.at(j=element) for each in (*as_there, *facts))],
+        )
+
+    @property
+    def _is_first(self) -> list[Bool]:
+        return [self.runs_all, self.all_before(self.l.t), self.unequal.holds]
+
+    def _update_keeps(self, of: Compared, differ: Theorem) -> Theorem:
+        """An update that is the first to read something unequal, makes what another copy is of."""
+        l, t = self.l, self.l.t
+        what = CONTRIBUTION if of.what is None else of.what
+        made = self.made_for(t, of.place, of.what, l.step(t), l.d) | {"operand": what}
+        given = [l.target(t) != l.second(t), *self._is_copied(t, l.d)]
+        return self._kept_by(of, made, given, t, l.d, differ)
+
+    def _view_keeps(self, differ: Theorem) -> Theorem:
+        """And so does an update of what a backward makes that is the first to."""
+        l, t, of = self.l, self.l.t, self.reads_of_line[0]
+        made = self.made_for(t, of.place, of.what, l.step(t), l.d)
+        view = {"curved_line": t, "reader": l.d, "reads_its_view": self.of_which_view(t)}
+        made |= {**view, "operand": CONTRIBUTION}
+        line, on = self.by(t), self.by_on(t)
+        given = [*self._applies(made), *self._is_copied(line, on)]
+        return self._kept_by(of, made, given, line, on, differ)
+
+    def _kept_by(
+        self,
+        of: Compared,
+        made: dict[str, Any],
+        given: Sequence[Bool],
+        line: Any,
+        on: Any,
+        differ: Theorem,
+    ) -> Theorem:
+        """Some run keeps something else, made by the update at `line` on device `on`."""
+        l, k, t, now = self.l, self.k, self.l.t, self.l.step(line)
+        run, there = self.run_for(made), {"b": self.kept_in(t), "d": self.kept_on(t)}
+        return k.prove(
+            f"of_{of.name}_some_run_keeps_another",
+            self.any_differs.holds,
+            [
+                *(self.runs_all, *self.on_a_device, *self._is_a_value(), self.all_equal(l.j, t)),
+                self.is_unequal_in(of),
+                *given,
+            ],
+            [
+                differ.at(wrong_line=line, wrong_on=on, t=l.ends(now), **there, **made),
+                self.keeps_another.shown.at(run=run, u=now, **there),
+                self.any_differs.shown.at(run=run),
+                l.numbered,
+            ],
+        )
+
+    # ------------------------------------------------------------------- the theorem
+    def if_and_only_if(
+        self,
+        always: Theorem,
+        kept: Theorem,
+        exact: Sequence[Theorem],
+        differ: Sequence[Theorem],
+    ) -> tuple[Theorem, Theorem]:
+        """Accepted if and only if every run matches, if and only if every run has both halves; and
+        without what is passed on: all compares equal if and only if every run has both.
+        """
+        k = self.k
+        self.of_runs()
+        every = self._every_run(always, kept)
+        of = dict(zip((WEIGHT, MOMENT, None, NORM, TOKENS), exact, strict=True))
+        passed, is_run = self._stays_kept(), self._is_run()
+        update, view = differ
+        shows = [self._shows(each, of[each.what]) for each in self.reads_of_line]
+        updates = [each for each in self.compared_by_line if each.kind is UPDATE]
+        keeps = [*(self._update_keeps(each, update) for each in updates), self._view_keeps(view)]
+        where = {str(variable): term for variable, term in self.where}
+        here = is_run, self.equal_before.at(j=where["j"]), self.lines_unequal
+        read = k.prove(
+            "of_the_first_line_some_run_lacks_a_half",
+            self.any_lacks.holds,
+            self._is_first,
+            [*here, *(each.at(**where) for each in shows)],
+        )
+        passes = k.prove(
+            "of_the_first_line_some_run_keeps_another",
+            self.any_differs.holds,
+            self._is_first,
+            [*here, passed, *(each.at(**where) for each in keeps)],
+        )
+        copy = {str(variable): term for variable, term in self.copy}
+        end = self.l.ends(copy["u"])
+        known = self.known_copies.at(**{name: copy[name] for name in ("u", "b", "d", "j")})
+        copies = k.prove(
+            "of_what_is_rejected_some_run_keeps_another",
+            self.any_differs.holds,
+            [Not(self.accepted), Not(self.first.holds)],
+            [
+                *(self.copies_unequal, self.none_first.at(t=end), known),
+                self.equal_before.at(t=end, j=copy["j"]),
+                *(self._keeps(what, of[what]).at(**copy) for what in (WEIGHT, MOMENT)),
+            ],
+        )
+        line, run = self.first.found[0], self.any_differs.found[0]
+        matches = [self.matches.at(run=run), self.any_differs.serves, self.any_lacks.shown.at(run=run)]
+        return (
+            k.prove(
+                "accepted_if_and_only_if_every_run_matches",
+                And(
+                    self.accepted == Not(self.any_differs.holds),
+                    self.accepted == Not(self.any_lacks.holds),
+                ),
+                (),
+                [*matches, self.first.serves, passes.at(t=line), copies, every],
+            ),
+            k.prove(
+                "all_compares_equal_if_and_only_if_every_run_has_both_halves",
+                And(self.accepted, Not(self.first.holds)) == Not(self.any_lacks.holds),
+                (),
+                [*matches[1:], self.first.serves, read.at(t=line), copies, every],
+            ),
+        )
