@@ -37,24 +37,29 @@ def test_a_stale_view_is_one_of_the_theorem():
 
 MUTANTS = [
     # (what is wrong, file of proofs/, the rule, the broken rule)
-    ("a contribution that is not used shows", "wrong_views.py", "j)), used != 0)", "j)),)"),
+    (
+        "a contribution that is not used shows",
+        "wrong_views.py",
+        "            l.amount(t, b, self.stale, d, self.reader, j) != 0,\n",
+        "",
+    ),
     (
         "other wrong values are in it too",
         "wrong_views.py",
-        "*(Not(self.mixed(t, b, d, j)), used != 0)",
-        "*(used != 0,)",
+        "            Not(self.mixed(t, b, d, j)),\n",
+        "",
     ),
     (
         "the odd value is in it at will",
         "wrong_views.py",
-        "                l.amount(t, b, odd, d, self.contributor, j) == of_step,\n",
+        "            l.amount(t, b, odd, d, self.contributor, j) == of_step,\n",
         "",
     ),
     (
         "the contribution may be the odd value",
         "wrong_views.py",
         "return [l.kind(line) == BACKWARD, Not(itself)]",
-        "return [l.kind(line) == BACKWARD]",
+        "return [l.kind(line) == BACKWARD, l.kind(line) == BACKWARD]",
     ),
     (
         "the contribution is computed wrong again",
