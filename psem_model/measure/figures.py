@@ -65,6 +65,9 @@ def of_stage(run: DistributedModel, costs: StageCosts) -> Iterator[Figure]:
         size = stage.placeholders.fullest * costs.plan.policy.computed
         needed = costs.placeholders.staying + costs.placeholders.passing
         yield Figure("placeholders", words, size, needed)
+    if copied := costs.transient["copied"]:
+        most = max(placed.run.store.most_copied for placed in stage.placed)
+        yield Figure("copied", "copies of gradients to be summed, at most, bytes", most, copied)
     words = "gathered or fresh at most, bytes"
     passing = sum(placed.most_passing for placed in stage.placed)
     yield Figure("passing", words, passing, costs.transient["states"] + costs.waiting)

@@ -340,7 +340,8 @@ class StageCosts:
     @cached_property
     def transient(self) -> dict[str, Number]:
         """Bytes of what passes, at its own fullest moment, by what it is: states, unit by unit; what a
-        part computes with, and keeps on its way to the host or from it; placeholders of gradients.
+        part computes with, and keeps on its way to the host or from it; placeholders; waiting gradients
+        that are copied to be summed.
         """
         plan, here = self.plan, [self.plan.costs[name] for name in self.counts]
         return {
@@ -348,6 +349,7 @@ class StageCosts:
             "computing": max(costs.computing for costs in here),
             "offloaded": max(costs.activations for costs in here) if plan.offload else 0,
             "placeholders": self.placeholders.passing,
+            "copied": max((group.at_once for group in self.groups), default=0),
         }
 
     @property

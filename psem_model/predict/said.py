@@ -23,6 +23,7 @@ PASSING = {  # by what it is
     "computing": "computing",
     "offloaded": "offloaded",
     "placeholders": "more placeholders",
+    "copied": "copied",
 }
 ONE = {
     EMBEDDING: "the embedding",

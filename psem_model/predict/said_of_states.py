@@ -36,6 +36,7 @@ def said(plan: Plan) -> Said:
     has_unit = plan.unit is None and passing(by_unit).has(by_unit.sizes.unit)
     # with copies of gradients there is more at the peak than the schedule says
     peak = [] if has_copies or not has_unit else [peak_formula(by_unit)]
+    has_copies = has_copies or bool(plan.fullest.transient["copied"])
     slices = plan.in_plan.waits_whole and schedule.sliced_by_update  # are left of gradients
     untold = {"resting.gradients", "resting.total"} if slices else set[str]()
     untold |= {"peak"} if has_copies else set()

@@ -12,7 +12,7 @@ from psem_model.predict.states import Prediction, predict_schedule
 from spec.costs.memory import MODEL_STATES, Sizes, Unit, Vector
 from spec.costs.owners import Owners
 from spec.devices.mesh import Device
-from spec.language.schedule import GRADIENT_BUFFERS, REDUCTIONS, Schedule, Span
+from spec.language.schedule import GRADIENT_BUFFERS, REDUCTIONS, Buffer, Schedule, Span
 from spec.models.opaque import PARAMETERS, Shapes
 from spec.models.profiles import COUNT_BYTES, Padding, Profile, Units
 from spec.models.states import BytePolicy, State
@@ -151,6 +151,7 @@ class Group:
     buckets: Number  # bytes of copies of gradients, in which they are reduced
     waiting: Number  # bytes of gradients before the last micro-step
     held: Number  # of these, beyond the slices that they leave
+    at_once: Number  # bytes of the copy in which gradients that waited are summed, a unit at a time
     largest: str = field(compare=False)  # the part that has most of them
 
     @property
@@ -227,7 +228,15 @@ class StageWeights:
             )
         held = waiting - costs.resting[State.GRADIENTS] if self.micro_steps != 1 else 0
         waiting += 0 if left else costs.hosted[State.GRADIENTS]
-        return Group(tuple(names), costs, counts, copied, waiting, held, largest)
+        at_once = self._at_once(schedule, costs.sizes)
+        return Group(tuple(names), costs, counts, copied, waiting, held, at_once, largest)
+
+    def _at_once(self, schedule: Schedule, sizes: Sizes) -> Number:
+        """Bytes of the copy in which gradients are summed that rest until then: of the largest unit."""
+        sums = [op for op in schedule.finish if op.kind in REDUCTIONS and op.source is Buffer.GRADIENTS]
+        passing: list[tuple[Unit, ...]] = [(replace(unit, times=1),) for unit in sizes.units] or [()]
+        found = (sizes.copied(op.within, Span.UNIT, each) for op in sums for each in passing)
+        return max(found, default=0) if self.policy.copied else 0
 
     def _copied(self, schedule: Schedule, sizes: Sizes) -> Number:
         """Bytes of what is copied of gradients to be reduced: of each unit, its largest slice."""

@@ -186,6 +186,7 @@ class Executor:
         rows = has.array if has.held == within else self._take(unit, has, within)
         if self.rests.copies and op.kind in REDUCTIONS and op.source in GRADIENT_BUFFERS:
             rows = self._into_bucket(unit, rows[..., : layout.size(within)])
+        self.store.note_copy(op, unit, within)
         if op.kind is Kind.REDUCE_SCATTER and op.axes:
             chunks = layout.split(rows, within, op.axes, op.shift)
             return Piece(self._reduced(op, chunks, group, sizes), own, fresh=True)

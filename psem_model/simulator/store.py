@@ -149,6 +149,9 @@ class Store:
         self.meter = Meter(policy, made.get(Buffer.VIEW) is Kind.ALL_GATHER)
         self.left, self.left_on_host = schedule.sliced_by_update, schedule.hosts_updates
         self.pads_copies = policy.copied
+        self.most_copied: Number = (
+            0  # bytes at once of copies of gradients that rest until they are summed
+        )
         self.blocks: dict[tuple[Buffer, int], Block] = {}
         self.at_once = False  # whether what is dropped stays until all units are done
         self.anew = False  # whether results are new blocks, even where there is room
@@ -252,6 +255,14 @@ class Store:
             self._drop(buffer, unit)
             self._place(buffer, unit, Block(own, held, host, held, own.shape[-1]))
             self.sides[buffer, unit] = host
+
+    def note_copy(self, op: Op, unit: int, within: Slice) -> None:
+        """Gradients that rest are copied to be summed, with room for padding where they are whole."""
+        layout = self.layouts[unit]
+        if self.pads_copies and op.kind in REDUCTIONS and op.source is Buffer.GRADIENTS:
+            is_padded = not within and not layout.owners
+            size = layout.padded if is_padded else layout.size(within)
+            self.most_copied = max(self.most_copied, size * self.meter.summed)
 
     def leave_slices(self) -> None:
         """Slices alone are left of gradients that are whole until they are summed."""

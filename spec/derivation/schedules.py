@@ -151,13 +151,17 @@ def schedule_of(placement: Placement) -> Schedule:
 
     read = Buffer.PARAMETERS if step.reads_in_place else Buffer.VIEW
     stays = placement.stays and grads.stored and read is Buffer.VIEW
-    span = Span.ALL_UNITS if stays else Span.UNIT
+    at_once = {True: Span.ALL_UNITS, False: Span.UNIT}
+    forward, backward = (
+        at_once[placement.hold or placement.at_once],
+        at_once[stays or placement.at_once],
+    )
     micro_step = [
-        *_see_parameters(step, Phase.FORWARD, Span.ALL_UNITS if placement.hold else Span.UNIT),
+        *_see_parameters(step, Phase.FORWARD, forward),
         Op(Kind.FORWARD, Phase.FORWARD, read, Buffer.ACTIVATIONS),
         *_store_activations(acts),
         *([] if placement.hold else _release_view(step, Phase.FORWARD)),
-        *([] if placement.hold else _see_parameters(step, Phase.BACKWARD, span)),
+        *([] if placement.hold else _see_parameters(step, Phase.BACKWARD, backward)),
         *_restore_activations(step, read),
         _backward(step, read),
         *([] if stays else _release_view(step, Phase.BACKWARD)),

@@ -85,6 +85,7 @@ def _placed(states: Placement, profile: Profile, in_root: bool, cuts: tuple[str,
         waits=profile.waits_whole,
         sums_whole=profile.sums_whole,
         stays=profile.stays,
+        at_once=profile.root_beside and in_root,
     )
 
 

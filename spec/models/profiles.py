@@ -94,7 +94,8 @@ class Profile:
 
     `each`: gradients are summed along all axes in every micro-step. `holds`: activations that are
     gathered in forward are kept for backward. `holds_root`: weights outside layers, once gathered, are
-    held from forward to backward. `unpadded`: states of which a device has its own rows and words
+    held from forward to backward; `root_beside`: they are gathered before the first layer's turn, and
+    released after the last one's. `unpadded`: states of which a device has its own rows and words
     alone. `whole_gradients`: weights that axes cut, and of which each device has all of the gradient.
     `like_gradients`: momentum, where it is all of the optimizer state, begins as a copy of gradients.
     `merged`: values that backward has from others that are kept. `overwritten`: values that a kernel
@@ -156,6 +157,7 @@ class Profile:
     each: bool = False
     holds: bool = False
     holds_root: bool = False
+    root_beside: bool = False
     unpadded: frozenset[State] = frozenset()
     whole_gradients: frozenset[str] = frozenset()
     like_gradients: bool = False

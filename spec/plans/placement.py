@@ -26,6 +26,7 @@ class Placement:
     `waits`: what is summed first is so when all micro-steps are done.
     `sums_whole`: gradients are summed whole along all axes, of which an update may read slices.
     `stays`: views that backward has read stay until a forward has, or gradients are reduced.
+    `at_once`: gathered parameters are there at once, and not unit by unit.
     `whole`: along these every device has all samples, and a gradient comes out whole on each.
     """
 
@@ -39,6 +40,7 @@ class Placement:
     waits: bool = False
     sums_whole: bool = False
     stays: bool = False
+    at_once: bool = False
     whole: Axes = ()
 
     @cached_property
@@ -55,6 +57,7 @@ class Placement:
                 self.waits,
                 self.sums_whole,
                 self.stays,
+                self.at_once,
                 self.whole,
             )
         )

@@ -49,6 +49,7 @@ def profiles(draw):
         each=draw(st.booleans()),
         holds=draw(st.booleans()),
         holds_root=draw(st.booleans()),
+        root_beside=draw(st.booleans()),
         unpadded=draw(st.frozensets(st.sampled_from(State))),
         whole_gradients=some(WORDS),
         like_gradients=draw(st.booleans()),
