@@ -45,7 +45,8 @@ def check(prove: bool, form: str, html: str | None, **given: Any) -> None:
     operation whose need is not met has and needs, and shows a small run that diverges. It is checked
     for every number of devices and of micro-steps, and every optimizer: its state has a copy of the
     weights, or other state, or nothing. Exit code: 0 accepted, 1 rejected; without --bytes, for an
-    optimizer with a copy of the weights, and what is found for the others is told.
+    optimizer with a copy of the weights, and what is found for the others is told. With --prove it
+    is 1, too, where there is no proof, as of counts of tokens, statistics and shared samples.
 
     In place of a file, a strategy or a product of strategies: "zero1(dp=16) * tp(8) * pp(4)". Then the
     programs of a transformer are checked (of --config, of a shape, or of a kind of layer: --block,
@@ -67,7 +68,8 @@ def reported(found: Checked, prove: bool) -> Report:
 
     proof = proof_of([each.schedule for each in found.groups])
     data = {**report.data, "proof": proof.data()}
-    return replace(report, facts=(*report.facts, f"{found.proof_is_of}{proof.words}"), data=data)
+    facts = (*report.facts, f"{found.proof_is_of}{proof.words}")
+    return replace(report, facts=facts, data=data, right=report.right and not proof.why_not)
 
 
 def _runs(found: Checked) -> list[Played]:
