@@ -102,9 +102,8 @@ def test_a_view_that_stays_is_made_once_and_once_more_for_each_forward_that_rele
     gathers = {m.op.phase: m.times for m in moves if m.op.phase in IN_A_MICRO_STEP}
     if schedule.stays and gathers:
         assert sum(gathers.values()) == 1 + (not hold) * micro_steps
-        assert [op.kind for op in schedule.finish if op.target is Buffer.VIEW] == [
-            Kind.RELEASE
-        ] or not hold
+        views = [op for op in schedule.finish if op.target is Buffer.VIEW]
+        assert views[0].kind is Kind.RELEASE  # an update may have one of its own, after it
 
 
 @given(placements(2))
