@@ -98,6 +98,8 @@ def test_gradients_on_the_host_are_brought_back_to_be_added_to_but_for_the_first
     slices = sum(group.costs.sizes.at_rest(State.GRADIENTS, ("batch",)) for group in here.groups)
     each = 4 if micro == 1 else 2 * micro + 2 * (micro - 1) + 4
     assert sum(m.bytes for m in of_gradients) == each * slices
+    often = 1 if micro == 1 else 2 * micro
+    assert sum(m.elements for m in of_gradients) == often * slices
     hosted = sum(group.costs.hosted[State.GRADIENTS] for group in here.groups)
     assert hosted == (4 if micro == 1 else 6) * slices
     assert not measured(plan, Run()).unequal

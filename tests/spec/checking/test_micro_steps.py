@@ -151,3 +151,29 @@ def test_of_what_a_micro_step_makes_of_what_earlier_ones_left_nothing_is_said_in
     with pytest.raises(Undecided, match="what a micro-step makes of what earlier ones left"):
         check(wrong, MESH, ANY)
     assert not check(wrong, {BATCH: 2}, 3).accepted
+
+
+def test_a_gradient_that_goes_from_device_to_device_is_whole_for_few_micro_steps_only():
+    """Tied gradients pass by the first three devices, one in each micro-step: a delay of two."""
+    tied = Buffer.TIED
+
+    def own(source, into, shift):
+        return Op(Kind.KEEP, Phase.UPDATE, source, into, within=DP.axes, shift=shift)
+
+    def fetched(place):
+        zeros = Op(Kind.ZERO, Phase.UPDATE, FRESH, span=Span.UNIT)
+        sum_ = Op(Kind.ALL_REDUCE, Phase.UPDATE, FRESH, axes=DP.axes)
+        return zeros, own(tied, FRESH, -place), sum_
+
+    delayed = (
+        *(*fetched(1), own(FRESH, tied, -2)),
+        *(*fetched(0), own(FRESH, tied, -1)),
+        *(own(G, tied, 0), *fetched(2)),
+    )
+    added = Op(Kind.ACCUMULATE, Phase.UPDATE, FRESH, G)
+    forgotten = Op(Kind.ZERO, Phase.UPDATE, tied, span=Span.UNIT)
+    schedule = replace(DP, micro_step=(*DP.micro_step, *delayed), finish=(added, *DP.finish, forgotten))
+    for micro_steps in (3, 12, 50):
+        assert check(schedule, {BATCH: 5}, micro_steps).rule == "whole"
+    for micro_steps in (3, 12):
+        assert first_divergence(schedule, {BATCH: 5}, micro_steps=micro_steps, steps=2) is not None

@@ -147,3 +147,9 @@ def test_collectives_act_on_slices_wherever_their_operand_lies_in_slices(placeme
             cut[op.target] = lies | ({*op.axes} if op.kind is Kind.REDUCE_SCATTER else set())
         elif op.kind is Kind.FETCH and op.source is Buffer.GRADIENTS:
             cut[op.target] = {*op.within}
+
+
+def test_parameters_that_go_to_the_host_after_an_update_are_no_gradients():
+    assert schedule_of(on_batch("O", "O", "S", "S")).hosts_updates
+    for grads in "RSO":
+        assert not schedule_of(on_batch("O", "S", grads, "S")).hosts_updates
