@@ -125,7 +125,7 @@ columns in each: of GPT-NeoX's heads a share of the features is turned.
   copies as on any device, and its copies are counted. Nothing is computed there, no time is measured.
 * DDP on the `fake` backend: it fails there. Pipelines and ZeroRedundancyOptimizer are by gloo alone.
 * DDP in a pipeline by GPipe, or with several chunks: it fails in the second step, where it makes its
-  buckets again. By 1F1B it does not.
+  buckets again. By 1F1B with more micro-batches than stages it does not.
 * Ring attention as a user calls it: its dispatcher takes no kernel for CPU. Its loop was run with that
   kernel, on consecutive slices of the tokens, without load balancing.
 * Numerics in mixed precision: they are not those of one process. Nor are those of models of

@@ -72,8 +72,8 @@ def _packaged_with(name: str, *others: str) -> Profile:
 
 
 def _with_additions(profile: Profile, names: Iterable[str]) -> Profile:
-    """The profile with some additions, one after the other."""
-    known = additions()
+    """The profile with some additions. Raises BadInput if two of them have the same key."""
+    known, said = additions(), dict[str, str]()  # by key, the addition that has it
     names = [*names]
     kin = {*profile.names, *profile.like, *names}
     for name in names:
@@ -82,7 +82,12 @@ def _with_additions(profile: Profile, names: Iterable[str]) -> Profile:
             raise refused("--profile", f"{profile.name}{PLUS}{name}", expected)
         if name in profile.names:
             raise refused("--profile", f"{profile.name}{PLUS}{name}", f"{name} once")
-        profile = _added(profile, name, str(known[name]), kin)
+        new = _added(profile, name, str(known[name]), kin)
+        for key in (key for each in new.differs[len(profile.differs) :] for key in each.changes):
+            if said.setdefault(key, name) != name:
+                expected = f"one of {said[key]} and {name}: both say what is {key}"
+                raise refused("--profile", new.name, expected)
+        profile = new
     return profile
 
 

@@ -15,8 +15,20 @@ def notes(strategy, profile, name="llama-3-8b", **options):
     return [*unlike(read(asked))]
 
 
-def test_what_megatron_does_otherwise_is_said():
-    assert "no copies of key-value heads" in notes("tp(16)", "megatron")[0]
+@pytest.mark.parametrize(
+    ("strategy", "profile", "said"),
+    [
+        ("tp(16)", "megatron", "no copies of key-value heads"),
+        ("cp(2) * fsdp(2)", "fsdp2", "along context gradients of keys and values are sent in 4 bytes"),
+        ("pp(2) * dp(2)", "ddp", "DDP fails in a pipeline"),
+        ("tp+sp(2)", "parallelize+whole-words", "layers take all tokens for slices of more"),
+        ("dp(1)", "eager", "of one sample"),
+        ("zero-offload(2)", "zero-offload", "the whole of each weight"),
+    ],
+)
+def test_what_a_system_does_otherwise_is_said(strategy, profile, said):
+    (note,) = notes(strategy, profile, accumulate="2")
+    assert said in note
 
 
 @pytest.mark.parametrize(
@@ -29,6 +41,11 @@ def test_what_megatron_does_otherwise_is_said():
         ("fsdp-offload(2)", "fully-shard-offload+no-sync"),
         ("zero1(2)", "zero-redundancy+no-sync"),
         ("tp(2)", "megatron"),
+        ("cp(2) * fsdp(2)", "fully-shard+fused"),
+        ("pp(2) * dp(2)", "ddp"),
+        ("tp+sp(2)", "parallelize"),
+        ("tp(2)", "parallelize+whole-words"),
+        ("zero-offload(2)", "common"),
     ],
 )
 def test_of_what_was_compared_nothing_is_said(strategy, profile):

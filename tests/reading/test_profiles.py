@@ -93,6 +93,14 @@ def test_additions_are_made_one_after_the_other_to_profiles_and_files(file):
         ("fully-shard+fp16-hook", "expected fp16-hook with ddp, or what is like it"),
         ("ddp+reshard", "expected reshard with fully-shard, or what is like it"),
         ("common+whole-words", "expected whole-words with pytorch, or what is like it"),
+        (
+            "parallelize+whole-words+loss-parallel",
+            "one of whole-words and loss-parallel: both say what is whole",
+        ),
+        (
+            "parallelize+loss-parallel+whole-words",
+            "one of loss-parallel and whole-words: both say what is whole",
+        ),
         ("fsdp2+nosync", "nearest: no-sync"),
         ("fsdp+no-sync", "nearest: fsdp2"),
         ("ddp+ddp", "expected what may be added: all-gather-rotate, bf16"),
