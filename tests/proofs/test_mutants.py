@@ -110,8 +110,8 @@ MUTANTS = [
     (
         "held parameters take a unit only",
         "derivation/schedules.py",
-        "Span.ALL_UNITS if placement.hold else Span.UNIT",
-        "Span.UNIT if placement.hold else Span.UNIT",
+        "at_once[placement.hold or placement.at_once]",
+        "at_once[placement.at_once]",
         "M9",
     ),
     (

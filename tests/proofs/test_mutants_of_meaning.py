@@ -178,8 +178,8 @@ MUTANTS = [
     (
         "odds of those chosen take two bytes",
         "parts.py",
-        'Value("slot_odds", ("e", "c"), width=FULL)',
-        'Value("slot_odds", ("e", "c"))',
+        "width = WRITTEN if model.routed and model.plain_odds else FULL",
+        "width = WRITTEN",
         "A3",
     ),
     (
