@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from proofs.trusted.kernel import Bool, Kernel, Theorem
 from proofs.trusted.parts import constants, name_of, substitute
-from proofs.trusted.terms import Function, IntSort, Sort, Symbol, Term, term_of
+from proofs.trusted.terms import Function, IntSort, KernelError, Sort, Symbol, Term, term_of
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class Applied:
 class Closing:
     """A kernel whose definitions and hypotheses are of all values of `unwritten` variables.
 
-    of: which of these the functions of a run have. at: terms that stand for some of them in all that
-    is proved.
+    at: terms that stand for some of them in all that is supposed and proved. Definitions are of all
+    values: where there are such terms there are none.
     """
 
     kernel: Kernel
@@ -55,8 +55,8 @@ class Closing:
         return getattr(self.kernel, name)
 
     def where(self, *at: tuple[Term, Term]) -> Closing:
-        """The same, with terms for some variables."""
-        return Closing(self.kernel, self.unwritten, at)
+        """The same, with terms for some variables, besides those that have one."""
+        return Closing(self.kernel, self.unwritten, (*self.at, *at))
 
     # ------------------------------------------------------------------ symbols
     def unwritten_constant(self, name: str, sort: Sort) -> Any:
@@ -70,6 +70,13 @@ class Closing:
         takes = (each.sort for each in unwritten)
         return self._applied(self.kernel.function(name, *takes, *sorts), unwritten)
 
+    def _defined(self, written: Sequence[Term], *said: Term) -> list[Term]:
+        """The unwritten variables that a definition is about."""
+        if self.at:
+            names = ", ".join(name_of(part) for part, _ in self.at)
+            raise KernelError(f"a definition is of all values, and {names} has one here")
+        return self._free(written, *said)
+
     def _free(self, written: Sequence[Term], *said: Term) -> list[Term]:
         """The unwritten variables that something is about."""
         names = constants(*said) - {name_of(term_of(each)) for each in written}
@@ -79,7 +86,7 @@ class Closing:
         return Applied(symbol, tuple(unwritten)) if unwritten else symbol
 
     def define(self, name: str, params: Sequence[Term], body: Any) -> tuple[Any, Theorem]:
-        free = self._free(params, term_of(body))
+        free = self._defined(params, term_of(body))
         made, is_ = self.kernel.define(name, [*free, *params], body)
         return self._applied(made, free), is_
 
@@ -94,7 +101,7 @@ class Closing:
         base = term_of(base)
         before = Function(name, *(p.sort for p in params), IntSort(), base.sort)
         body = term_of(step(lambda *written: before(*written, index)))
-        free = self._free([*params, index], base, body)
+        free = self._defined([*params, index], base, body)
         made, start, then = self.kernel.recursion(
             name,
             [*free, *params],
@@ -107,7 +114,7 @@ class Closing:
     def choose(
         self, name: str, params: Sequence[Term], witness: Term, body: Any
     ) -> tuple[Any, Any, Theorem, Theorem]:
-        free = self._free([*params, witness], term_of(body))
+        free = self._defined([*params, witness], term_of(body))
         holds, found, shown, back = self.kernel.choose(name, [*free, *params], witness, body)
         return self._applied(holds, free), self._applied(found, free), shown, back
 

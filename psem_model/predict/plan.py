@@ -340,8 +340,7 @@ class StageCosts:
     @cached_property
     def transient(self) -> dict[str, Number]:
         """Bytes of what passes, at its own fullest moment, by what it is: states, unit by unit; what a
-        part computes with, and keeps on its way to the host or from it; placeholders; waiting gradients
-        that are copied to be summed.
+        part computes with, and keeps on its way to the host or from it; placeholders; copied gradients.
         """
         plan, here = self.plan, [self.plan.costs[name] for name in self.counts]
         return {
@@ -405,8 +404,9 @@ class StageCosts:
             times, costs = count * self.plan.pipe.micro_batches, self.plan.costs[name]
             sent = times * costs.kept_elements, times * costs.activations
             for kind, phase in ((Does.OFFLOAD, FORWARD), (Does.FETCH, BACKWARD)):
-                of = State.ACTIVATIONS.value, kind.value, (), phase, name, times, *sent
-                yield from (Moved(*of, to_host=True),) if costs.kept_elements else ()
+                if costs.kept_elements:
+                    of = State.ACTIVATIONS.value, kind.value, (), phase, name, times, *sent
+                    yield Moved(*of, to_host=True)
 
     def _of_states(self) -> Iterator[Moved]:
         """Parameters and gradients, as the schedule of each group of weights moves them."""

@@ -14,7 +14,9 @@ EARLY = "with few micro-batches a chunk's gradients are summed before others wai
 BUCKETS = "DDP fails in a pipeline, but by 1f1b with more micro-batches than stages"
 SLICED = "it fails: without the embedding in its plan, layers take all tokens for slices of more"
 # seen of transformers 5.23, of phi3, gpt_neox, falcon, qwen3 and deepseek
-ALONE = "of one sample it keeps some arrays whole, and others not: 13 % less to 15 % more was seen"
+ALONE = (
+    "of one sample it keeps 13 % less to 15 % more: where arrays are views of others, it is otherwise"
+)
 # Megatron-LM: core/transformer/attention.py (num_query_groups < world_size)
 HEADS = "it makes no copies of key-value heads: it gathers queries, keys and values in each layer"
 # DeepSpeed: runtime/zero/stage_1_and_2.py, async_accumulate_grad_in_cpu_via_gpu

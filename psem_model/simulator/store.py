@@ -149,9 +149,8 @@ class Store:
         self.meter = Meter(policy, made.get(Buffer.VIEW) is Kind.ALL_GATHER)
         self.left, self.left_on_host = schedule.sliced_by_update, schedule.hosts_updates
         self.pads_copies = policy.copied
-        self.most_copied: Number = (
-            0  # bytes at once of copies of gradients that rest until they are summed
-        )
+        # bytes at once of copies of gradients that rest until they are summed
+        self.most_copied: Number = 0
         self.blocks: dict[tuple[Buffer, int], Block] = {}
         self.at_once = False  # whether what is dropped stays until all units are done
         self.anew = False  # whether results are new blocks, even where there is room

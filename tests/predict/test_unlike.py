@@ -31,6 +31,14 @@ def test_what_a_system_does_otherwise_is_said(strategy, profile, said):
     assert said in note
 
 
+@pytest.mark.parametrize(("micro_batches", "said"), [("2", 1), ("4", 0)])
+def test_of_few_micro_batches_a_chunks_gradients_do_not_wait_for_all(micro_batches, said):
+    model = {"config": "llama-3-8b", "sequence": "1024", "order": "interleaved", "chunks": "2"}
+    asked = Asked("predict", "fsdp(2) * pp(2)", model=model, profile="fsdp2", accumulate=micro_batches)
+    found = [*unlike(read(asked))]
+    assert len(found) == said and all("fewer wait than here" in each for each in found)
+
+
 @pytest.mark.parametrize(
     ("strategy", "profile"),
     [

@@ -52,6 +52,17 @@ def test_in_a_given_run_what_is_proved_is_of_that_run(closing):
     (said,) = (each for each in closing.kernel.theorems if each.name == "it_is_itself")
     assert said.goal is (value.symbol(made, x) == x)
     assert inside.prove("so", value(x) >= x, (), [said]).goal is (value.symbol(made, x) >= x)
+    with pytest.raises(KernelError, match="run has one here"):
+        inside.define("twice", [x], value(x) + value(x))
+
+
+def test_what_has_a_value_keeps_it_where_something_else_gets_one(closing):
+    run, x = closing.unwritten_constant("run", Run), closing.kernel.integers("x")
+    odd = closing.unwritten_constant("odd", INT)
+    value = closing.function_of([run, odd], "value", INT, INT)
+    made = closing.kernel.function("made", INT, Run)(x)
+    inside = closing.where((run, made)).where((odd, x + 1))
+    assert inside.suppose("it_is_odd", [x], value(x) == x).goal is (value.symbol(made, x + 1, x) == x)
 
 
 def test_some_are_found_where_there_are_any():
