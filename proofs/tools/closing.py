@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from proofs.trusted.kernel import Bool, Kernel, Theorem
 from proofs.trusted.parts import constants, name_of, substitute
-from proofs.trusted.terms import Function, IntSort, KernelError, Sort, Symbol, Term, term_of
+from proofs.trusted.terms import Function, IntSort, Sort, Symbol, Term, term_of
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Closing:
         """The unwritten variables that a definition is about."""
         if self.at:
             names = ", ".join(name_of(part) for part, _ in self.at)
-            raise KernelError(f"a definition is of all values, and {names} has one here")
+            raise ValueError(f"a definition is of all values, and {names} has one here")
         return self._free(written, *said)
 
     def _free(self, written: Sequence[Term], *said: Term) -> list[Term]:

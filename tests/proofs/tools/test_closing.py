@@ -52,7 +52,7 @@ def test_in_a_given_run_what_is_proved_is_of_that_run(closing):
     (said,) = (each for each in closing.kernel.theorems if each.name == "it_is_itself")
     assert said.goal is (value.symbol(made, x) == x)
     assert inside.prove("so", value(x) >= x, (), [said]).goal is (value.symbol(made, x) >= x)
-    with pytest.raises(KernelError, match="run has one here"):
+    with pytest.raises(ValueError, match="run has one here"):
         inside.define("twice", [x], value(x) + value(x))
 
 
