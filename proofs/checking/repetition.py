@@ -1,23 +1,27 @@
 """T4: that the specification's code repeats steps and micro-steps as the theorem has them.
 
 `verdict` takes a step for repeated if what it leaves is what it found, each value one step later;
-`micro_steps` writes what any number of micro-steps leave. Both are run here, on values of every kind.
+`micro_steps` writes what any number of micro-steps leave, or says nothing. Both are run here, on values
+of every kind, and on steps and micro-steps in which what matters comes late.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 from typing import Any
 
+from proofs.checking.late_steps import require_late_steps
 from proofs.trusted.terms import KernelError
 from spec.checking.forms import Forms
 from spec.checking.micro_steps import after_micro_steps
 from spec.checking.symbols import Multiplier, SquareNorm, Symbol, frozen, of_other_parts
 from spec.checking.verdict import differ, relative
-from spec.devices.operators import IDENTITY, SUM_ALL, NormalForm, add
+from spec.devices.operators import IDENTITY, SUM_ALL, NormalForm, add, scale
 from spec.language.schedule import Buffer, Schedule
-from spec.meaning.semantics import CONTENT, Store
+from spec.meaning.semantics import CONTENT, BufferPart, Store
 from spec.models.states import MIXED_ADAM
 from spec.numbers.any_size import Undecided, any_size
 
@@ -46,13 +50,17 @@ def require_repetition() -> None:
     for store in stores:
         if not any(differ(relative(store, 1, forms), relative(store, 2, forms), forms)):
             raise KernelError("a value that stays as it was is taken for one of a step later")
-    for moves, few in product(range(MOVES + 1), range(MOVES + 3, MOVES + 6)):
-        try:
-            left = _left(moves, few, one_by_one=False)
-        except Undecided as no:
-            raise KernelError(f"of micro-steps that move what each adds {moves} times: {no}") from no
-        if left != _left(moves, few, one_by_one=True):
-            raise KernelError("micro-steps leave something else than one after the other")
+    for micro_steps in range(MOVES + 3, MOVES + 6):
+        for each in _bodies():
+            try:
+                left = _left(each, micro_steps, one_by_one=False)
+            except Undecided as no:
+                if each.is_decided:
+                    raise KernelError(f"of micro-steps that move on what each adds: {no}") from no
+                continue
+            if left != _left(each, micro_steps, one_by_one=True):
+                raise KernelError("micro-steps leave something else than one after the other")
+    require_late_steps()
 
 
 def _forms(micro_steps: int) -> Forms:
@@ -86,30 +94,82 @@ def _later(store: Store) -> Store:
     }
 
 
-def _left(moves: int, micro_steps: int, one_by_one: bool) -> dict[Any, NormalForm]:
-    """What micro-steps leave that move what each adds on, so many times, and add it up at last; beside
-    it what is the same in all.
+@dataclass(frozen=True)
+class Body:
+    """What a micro-step does to a store; whether what any number of such leave must be decided; and
+    what is there at first: weights, by their steps, and what is not known. In all other places 0 is.
     """
-    forms = _forms(micro_steps)
-    same = forms.symbol("moment", 0)
+
+    run: Callable[[Forms, Store, Any], None]
+    is_decided: bool = False
+    weights: Mapping[BufferPart, int] = field(default_factory=dict)
+    not_known: Sequence[BufferPart] = ()
+
+
+def _bodies() -> Iterator[Body]:
+    """Micro-steps that move on what each adds, so many times, and add it up at last; and others, of
+    which nothing may be said.
+    """
+    for moves in range(MOVES + 1):
+        of_other_steps = {place: step for step, place in enumerate(PLACES[: moves + 1])}
+        yield Body(partial(_moves_on, moves, True), True, of_other_steps)
+        yield Body(partial(_moves_on, moves, False))
+    yield from (Body(partial(_moves_on, MOVES, False), not_known=[place]) for place in PLACES[:MOVES])
+    yield Body(_takes_off, weights={PLACES[1]: 0})
+    yield from map(Body, (_adds_sums, _divides))
+
+
+def _moves_on(moves: int, adds_the_same: bool, forms: Forms, store: Store, micro_step: Any) -> None:
+    """Beside it may be added what is the same in all; else the sum is, at first, as it was."""
     chain, total = PLACES[:moves], PLACES[moves]
+    fresh = forms.symbol("gradient", 0, micro_step)
+    before = [store[place][1] for place in chain]
+    last = before[-1] if before else fresh
+    for place, value in zip(chain, [fresh, *before], strict=False):
+        store[place] = (False, value)
+    same = forms.symbol("moment", 0) if adds_the_same else forms.zero
+    store[total] = (False, add(add(store[total][1], same), last))
 
-    def body(store: Store, micro_step: Any) -> None:
-        fresh = forms.symbol("gradient", 0, micro_step)
-        before = [store[place][1] for place in chain]
-        last = before[-1] if before else fresh
-        for place, value in zip(chain, [fresh, *before], strict=False):
-            store[place] = (False, value)
-        store[total] = (False, add(add(store[total][1], same), last))
 
-    store: Store = {
-        place: (False, forms.symbol("weight", number)) for number, place in enumerate((*chain, total))
-    }
+def _takes_off(forms: Forms, store: Store, micro_step: Any) -> None:
+    """A backward at weights to which the micro-step before added, and which it took off again."""
+    added, weights, total = PLACES[:3]
+    weight = add(store[weights][1], scale(store[added][1], -1))
+    fresh = forms.gradient(weight, forms.symbol("weight", 0), micro_step, ())
+    store[added] = (False, fresh)
+    store[weights] = (False, add(weight, fresh))
+    store[total] = (False, add(store[total][1], fresh))
+
+
+def _adds_sums(forms: Forms, store: Store, micro_step: Any) -> None:
+    """Of what each adds there is more after every later one."""
+    added, total = PLACES[:2]
+    store[added] = (False, add(store[added][1], forms.symbol("gradient", 0, micro_step)))
+    store[total] = (False, add(store[total][1], store[added][1]))
+
+
+def _divides(forms: Forms, store: Store, micro_step: Any) -> None:
+    """What all before have added is divided by the micro-step's own count."""
+    added = add(store[PLACES[0]][1], forms.symbol("gradient", 0, micro_step))
+    store[PLACES[0]] = (False, forms.divide(added, forms.symbol("tokens", 0, micro_step)))
+
+
+def _left(body: Body, micro_steps: int, one_by_one: bool) -> dict[Any, NormalForm]:
+    """What micro-steps leave."""
+    forms = _forms(micro_steps)
+
+    def run(store: Store, micro_step: Any) -> None:
+        forms.micro_step = micro_step
+        body.run(forms, store, micro_step)
+
+    store: Store = dict.fromkeys(PLACES[: MOVES + 1], (False, forms.zero))
+    store |= {place: (False, forms.symbol("weight", step)) for place, step in body.weights.items()}
+    store |= {place: (False, forms.unknown("")) for place in body.not_known}
     if one_by_one:
         for m in range(micro_steps):
-            body(store, m)
+            run(store, m)
     else:
-        store = after_micro_steps(body, forms, store)
+        store = after_micro_steps(run, forms, store)
     return {place: _each(form, micro_steps) for place, (_, form) in store.items()}
 
 
