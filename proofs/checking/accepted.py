@@ -84,7 +84,10 @@ class Accepted(AllSteps):
         self.none_of_before = k.induct(
             "none_of_them_compares_unequal",
             later,
-            Implies(And(self.all_before(later), t < later), Not(self.unequal.holds)),
+            Implies(
+                And(self.all_before(later), t < later),
+                And(self.all_before(t), Not(self.unequal.holds)),
+            ),
             [t >= 0],
             base=[],
             step=[then.at(t=later)],
@@ -194,21 +197,23 @@ class Accepted(AllSteps):
         return And(l.kind(t) == of.kind, of.reads, Not(equal), known)
 
     def _copies(self) -> Theorem:
-        """What is rejected has a copy that compares unequal in a step that is run: which, and where."""
-        l, k = self.l, self.k
-        step, place, on, value = (
-            k.fixed(f"rejected_{name}", INT) for name in ("step", "place", "on", "value")
-        )
-        element = k.fixed("rejected_element", Element)
-        self.copy = at = (l.u, step), (l.b, place), (l.d, on), (l.s, value), (l.j, element)
+        """What is rejected has a copy that compares unequal at the end of a step that is run."""
+        l = self.l
         unequal = Or(
             *(And(self.is_kept(what), Not(self.copy_equals(what))) for what in (WEIGHT, MOMENT))
         )
-        said = And(l.u <= self.settled, *self.on_a_device, *self._is_a_value(), unequal)
-        return k.suppose(
+        ended = l.u <= self.settled, l.ends(l.u) <= l.t
+        self.unequal_copy = some(
+            self.k,
+            "a_copy_compares_unequal",
+            [l.t],
+            [l.u, l.b, l.d, l.s, l.j],
+            And(*ended, *self.on_a_device, *self._is_a_value(), unequal),
+        )
+        return self.k.suppose(
             "what_is_rejected_keeps_what_compares_unequal",
             [],
-            Implies(Not(self.accepted), substitute(said, *at)),
+            Implies(Not(self.accepted), substitute(self.unequal_copy.holds, (l.t, l.last))),
         )
 
     def copy_equals(self, what: Any) -> Bool:

@@ -5,7 +5,7 @@ Where a comparison comes out unequal, a run is made for it, in which something e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from proofs.checking.accepted import HALF, Accepted, Compared
@@ -81,10 +81,27 @@ class Rejected(Accepted):
             ],
         )
 
+    def _of_copies(self, exact: Mapping[Any, Theorem]) -> Theorem:
+        """So is a copy of before line t that compares unequal, while no line of before t did."""
+        l, k, t = self.l, self.k, self.l.t
+        names = map(str, (l.u, l.b, l.d, l.s, l.j))
+        copy = dict(zip(names, self.unequal_copy.found, strict=True))
+        (u, b, d, _, j), end = copy.values(), l.ends(copy["u"])
+        return k.prove(
+            "of_an_unequal_copy_some_run_keeps_another",
+            self.any_differs.holds,
+            [self.all_before(t), self.unequal_copy.holds],
+            [
+                *(self.unequal_copy.serves, self.known_copies.at(u=u, b=b, d=d, j=j)),
+                *(self.none_of_before.at(t=end, later_line=t), self.equal_before.at(t=end, j=j)),
+                *(self._keeps(what, exact[what]).at(**copy) for what in (WEIGHT, MOMENT)),
+            ],
+        )
+
     # ------------------------------------------------------------- what is passed on
     def _stays_kept(self) -> Theorem:
-        """Of the fragment: what compares unequal first is passed on to a copy that is kept. If it is a
-        backward that reads it, an update applies what that makes.
+        """Of the fragment: what compares unequal first is a copy that is kept, or is passed on to one;
+        of a backward that reads it, an update applies what that makes.
         """
         l, k, t = self.l, self.k, self.l.t
         names = ("kept_in", "kept_on", "applied_by", "applied_on")
@@ -98,7 +115,7 @@ class Rejected(Accepted):
         return k.suppose(
             "what_is_unequal_first_is_passed_on",
             [t],
-            Implies(And(*self._is_first), substitute(said, *self.where)),
+            Implies(And(*self._is_first, self.no_copy_before), substitute(said, *self.where)),
         )
 
     def _applies(self, made: dict[str, Any]) -> list[Bool]:
@@ -178,6 +195,11 @@ class Rejected(Accepted):
     def _is_first(self) -> list[Bool]:
         return [self.runs_all, self.all_before(self.l.t), self.unequal.holds]
 
+    @property
+    def no_copy_before(self) -> Bool:
+        """That no copy that was kept before line t compares unequal."""
+        return Not(self.unequal_copy.holds)
+
     def _update_keeps(self, of: Compared, differ: Theorem) -> Theorem:
         """An update that is the first to read something unequal, makes what another copy is of."""
         l, t = self.l, self.l.t
@@ -252,25 +274,16 @@ class Rejected(Accepted):
             self._is_first,
             [*here, *(each.at(**where) for each in shows)],
         )
+        copies = self._of_copies(of)
         passes = k.prove(
             "of_the_first_line_some_run_keeps_another",
             self.any_differs.holds,
             self._is_first,
-            [*here, passed, *(each.at(**where) for each in keeps)],
+            [*here, passed, copies, *(each.at(**where) for each in keeps)],
         )
-        copy = {str(variable): term for variable, term in self.copy}
-        end = self.l.ends(copy["u"])
-        known = self.known_copies.at(**{name: copy[name] for name in ("u", "b", "d", "j")})
-        copies = k.prove(
-            "of_what_is_rejected_some_run_keeps_another",
-            self.any_differs.holds,
-            [Not(self.accepted), Not(self.first.holds)],
-            [
-                *(self.copies_unequal, self.none_first.at(t=end), known),
-                self.equal_before.at(t=end, j=copy["j"]),
-                *(self._keeps(what, of[what]).at(**copy) for what in (WEIGHT, MOMENT)),
-            ],
-        )
+        last = self.l.last
+        at_the_end = self.unequal_copy.serves, copies, self.none_first
+        rejected = self.copies_unequal, *(each.at(t=last) for each in at_the_end)
         line, run = self.first.found[0], self.any_differs.found[0]
         matches = [self.matches.at(run=run), self.any_differs.serves, self.any_lacks.shown.at(run=run)]
         return (
@@ -281,12 +294,12 @@ class Rejected(Accepted):
                     self.accepted == Not(self.any_lacks.holds),
                 ),
                 (),
-                [*matches, self.first.serves, passes.at(t=line), copies, every],
+                [*matches, self.first.serves, passes.at(t=line), *rejected, every],
             ),
             k.prove(
                 "all_compares_equal_if_and_only_if_every_run_has_both_halves",
                 And(self.accepted, Not(self.first.holds)) == Not(self.any_lacks.holds),
                 (),
-                [*matches[1:], self.first.serves, read.at(t=line), copies, every],
+                [*matches[1:], self.first.serves, read.at(t=line), *rejected, every],
             ),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from proofs.checking.symbols import CONTRIBUTION, MOMENT, NORM, WEIGHT, ZERO, indicator
+from proofs.checking.symbols import CONTRIBUTION, MOMENT, NORM, TOKENS, WEIGHT, ZERO, indicator
 from proofs.plans.listed_language import ListedLanguage
 from proofs.plans.listing import EARLIER, WHOLE_NORM, Finding
 from proofs.trusted.kernel import Bool, KernelError, Theorem
@@ -104,7 +104,9 @@ class Findings:
         return [l.i == 0, l.s == l.state(STATE[symbol.kind], u + symbol.step)]
 
     def _of_step(self, symbol: Symbol, u: Any, m: Any) -> list[Bool]:
-        """Whether s is what a backward of step u computes, in such a micro-step, of such a use."""
+        """Whether s is what a backward of step u computes, in such a micro-step, of such a use; or what
+        is counted there.
+        """
         l, s, which = self.l, self.l.s, symbol.which
         of, first = l.which(s), l.turns if symbol.kind == "tied" else IntVal(0)
         micro_steps = {
@@ -113,7 +115,8 @@ class Findings:
             EVERY: [of >= first, of < first + l.turns],
         }
         which_one = [of == first + which] if isinstance(which, int) else micro_steps[which]
-        return [l.what(s) == CONTRIBUTION, l.time(s) == u, *which_one]
+        what = TOKENS if symbol.kind == "tokens" else CONTRIBUTION
+        return [l.what(s) == what, l.time(s) == u, *which_one]
 
     def _moved(
         self, symbol: Symbol, word: Word, summed: int | None, upto: Any

@@ -11,8 +11,8 @@ from proofs.checking.amounts import Language
 from proofs.checking.content import Content
 from proofs.checking.coordinates import Coordinates
 from proofs.checking.lines import BACKWARD, MOVES, UPDATE
-from proofs.checking.operation_lines import NORM
-from proofs.checking.symbols import BOOL, CONTRIBUTION, INT, KINDS, ONE, REAL, ZERO
+from proofs.checking.operation_lines import COUNT, NORM
+from proofs.checking.symbols import BOOL, CONTRIBUTION, INT, KINDS, ONE, REAL, TOKENS, ZERO
 from proofs.trusted.kernel import Bool, Kernel, Theorem
 from proofs.trusted.terms import And, BoolVal, If, Implies, IntVal, Not, RealVal, ToReal
 from spec.language.schedule import MICRO_STEPS
@@ -23,6 +23,7 @@ KIND = {
     BACKWARD.name: symbols.BACKWARD,
     UPDATE.name: symbols.UPDATE,
     NORM: symbols.NORM_OF,
+    COUNT: symbols.COUNT_OF,
 }
 
 
@@ -54,9 +55,15 @@ class ListedLanguage(Language):
     mesh: SlicedAxes
 
     def __init__(
-        self, k: Kernel, schedules: int, sliced: Sequence[int], tied: bool, clips: bool
+        self,
+        k: Kernel,
+        schedules: int,
+        sliced: Sequence[int],
+        tied: bool,
+        clips: bool,
+        counts: bool,
     ) -> None:
-        self.sliced, self.clips = sliced, clips
+        self.sliced, self.clips, self.counts = sliced, clips, counts
         self.names_of_axes: tuple[str, ...] = ()  # of the schedule that is spoken of
         self.inverses: dict[str, tuple[Any, Theorem]] = {}
         super().__init__(k)
@@ -132,8 +139,8 @@ class ListedLanguage(Language):
 
     @property
     def sources(self) -> tuple[Any, ...]:
-        """No update reads a count; without clips none reads a norm."""
-        numbers = [self.fourth] if self.clips else []
+        """Without clips no update reads a norm; without counts none reads one."""
+        numbers = [*([self.fourth] if self.clips else []), *([self.fifth] if self.counts else [])]
         return self.source, self.second, self.third, *numbers
 
     def _norm_of_devices(self) -> None:
@@ -167,6 +174,7 @@ class ListedLanguage(Language):
                 UPDATE.name: lambda content: content.weight,
                 "moments": lambda content: content.moment,
                 NORM: lambda content: content.norm,
+                COUNT: lambda content: content.count,
             }
             made |= {
                 move.name: lambda content, move=move: self.moved_on(move, content)  # type: ignore[misc]
@@ -216,8 +224,15 @@ class ListedLanguage(Language):
     @property
     def contribution_is(self) -> Theorem:
         """What the name of line t's contribution is of."""
-        t = self.t
-        return self.names.at(w=CONTRIBUTION, u=self.step(t), m=self.micro(t))
+        return self._named_in_line(CONTRIBUTION)
+
+    @property
+    def count_is(self) -> Theorem:
+        """What the name of line t's count is of."""
+        return self._named_in_line(TOKENS)
+
+    def _named_in_line(self, what: Any) -> Theorem:
+        return self.names.at(w=what, u=self.step(self.t), m=self.micro(self.t))
 
     def state_is(self, what: Any, u: Any) -> Theorem:
         """What the name of a state of a step is of."""

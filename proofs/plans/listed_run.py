@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from proofs.checking.lines import BACKWARD, UPDATE
-from proofs.checking.operation_lines import NORM, NOWHERE
-from proofs.checking.symbols import MOMENT, NOTHING, STARTS, WEIGHT, cases
+from proofs.checking.operation_lines import COUNT, NORM, NOWHERE
+from proofs.checking.symbols import MOMENT, NOTHING, STARTS, TOKENS, WEIGHT, cases
 from proofs.checking.symbols import NORM as WHOLE
 from proofs.plans.findings import Findings
 from proofs.plans.listed_language import KIND, ListedLanguage
@@ -17,7 +17,7 @@ from proofs.trusted.terms import And, If, Implies, IntVal, Not, Or
 
 Found = Mapping[int, Finding | None]
 GROUPS = ("all_gather", "all_reduce")
-COMPUTED = (BACKWARD.name, UPDATE.name, NORM)
+COMPUTED = (BACKWARD.name, UPDATE.name, NORM, COUNT)
 
 
 class ListedRun:
@@ -71,6 +71,7 @@ class ListedRun:
             (l.second, line.second),
             (l.third, line.third),
             (l.fourth, line.fourth),
+            (l.fifth, line.fifth),
         )
         said = [l.kind(t) == KIND[line.kind]]
         said += [place(t) == IntVal(number) for place, number in of if number != NOWHERE]
@@ -80,7 +81,7 @@ class ListedRun:
             said.append(l.mesh.axis(t) == listed.axes.index(line.axis))
         if line.kind == NORM:
             said += [l.mesh.adds(t, IntVal(listed.axes.index(axis))) for axis in line.axes]
-        if line.kind == BACKWARD.name and l.turn is not l.micro:
+        if line.kind in (BACKWARD.name, COUNT) and l.turn is not l.micro:
             again = line.micro_step != 0
             said.append(l.micro(t) == (l.turn(t) + l.turns if again else l.turn(t)))
         if line.kind in COMPUTED:
@@ -120,7 +121,8 @@ class ListedRun:
             said.append(l.turns == 1)
         if l.turns is not l.micro_steps:
             said.append(l.micro_steps == (l.turns + l.turns if listed.tied else l.turns))
-        said += [l.reads_norm if listed.clips else Not(l.reads_norm), Not(l.reads_count)]
+        said.append(l.reads_norm if listed.clips else Not(l.reads_norm))
+        said.append(l.reads_count if listed.counts else Not(l.reads_count))
         return And(*said)
 
     # ---------------------------------------------------------- what the checker finds
@@ -266,6 +268,8 @@ class ListedRun:
             return [l.leaves("moments"), *l.bounds, *(l.state_is(w, after) for w in (WEIGHT, MOMENT))]
         if line.kind == NORM:
             return [*l.bounds, l.state_is(WHOLE, l.step(t))]
+        if line.kind == COUNT:
+            return [l.name_is_its_own, *l.bounds, l.count_is, mesh.apart_is, self.rests]
         if line.kind == "keep":
             return mesh.places_of
         if line.kind == "scale":
@@ -320,21 +324,23 @@ class ListedRun:
 
     # ------------------------------------------------------------------ comparisons
     def compared(self, kind: str, what: Any = None) -> list[Theorem]:
-        """What is found where a line of a kind reads; of an update weight and gradient, its moment, or
-        its norm.
+        """What is found where a line of a kind reads; of an update weight and gradient, its moment, its
+        norm, or its count.
         """
         l, zero = self.l, IntVal(0)
         facts = [self.never_off.at(i=i) for i in (l.i, zero)]
         for r, line in enumerate(self.listed.lines):
             if line.kind == kind:
-                beside = {MOMENT: line.second, WHOLE: line.fourth} if kind == UPDATE.name else {}
+                numbers = {MOMENT: line.second, WHOLE: line.fourth, TOKENS: line.fifth}
+                beside = numbers if kind == UPDATE.name else {}
                 places = {beside[what]} if what is not None else read(line) - {*beside.values()}
                 for i in (l.i, zero):
                     facts += self.finds_on(l.d, r, places, i=i)
                 facts.append(self.line_is[r][1])
         facts.append(self.of_kind(kind))
-        once = kind == UPDATE.name and what is None and self.listed.body == len(self.listed.lines)
-        states = (what,) if what is not None else () if kind == NORM else (WEIGHT,)
+        of_step = what is None or what is TOKENS
+        once = kind == UPDATE.name and of_step and self.listed.body == len(self.listed.lines)
+        states = (what,) if not of_step else () if kind == NORM or what is TOKENS else (WEIGHT,)
         return [
             *facts,
             *(l.state_is(w, l.step(l.t)) for w in states),

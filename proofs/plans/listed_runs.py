@@ -34,7 +34,8 @@ class ListedRuns(EveryLine):
         sliced = sorted(set().union(*(each.sliced for each in schedules.values())))
         tied = any(each.tied for each in schedules.values())
         clips = any(each.clips for each in schedules.values())
-        super().__init__(ListedLanguage(k, len(schedules), sliced, tied, clips))
+        counts = any(each.counts for each in schedules.values())
+        super().__init__(ListedLanguage(k, len(schedules), sliced, tied, clips, counts))
         findings = Findings(self.l)
         self.runs = [ListedRun(self.l, findings, q, *each) for q, each in enumerate(schedules.items())]
 
@@ -56,13 +57,13 @@ class ListedRuns(EveryLine):
         updates = any(each is update for each in given)
         kind = UPDATE.name if updates else BACKWARD.name
         state = reads[0][2] if updates and len(reads) == 1 else None
-        what = state.args[0] if state is not None else None
+        what = state if state is None or state is TOKENS else state.args[0]
 
         def has(run: ListedRun) -> bool:
-            """Whether it keeps such a copy, or reads a norm."""
+            """Whether it keeps such a copy, or reads such a number."""
             if kept:
                 return bool(run.keeps(kept))
-            return run.listed.clips or what is not WHOLE_NORM
+            return {WHOLE_NORM: run.listed.clips, TOKENS: run.listed.counts}.get(what, True)
 
         found = [
             self.k.prove(
@@ -81,10 +82,10 @@ class ListedRuns(EveryLine):
         return self.k.prove(name, Implies(And(*given), compares), (), [*found, *others, l.is_listed])
 
     def _number_read(self, met: list[Bool], name: str, place: Any, what: Any, reads: Bool) -> Theorem:
-        """What an update reads of a moment, and of a norm if a schedule has any; none reads a count."""
+        """What an update reads of a moment, and of a norm and a count if a schedule has any."""
         if what is MOMENT:  # it compares equal whether it is read or not
             return super()._number_read(met, name, place, what, TRUE)
-        if self.l.clips and what is not TOKENS:
+        if {WHOLE_NORM: self.l.clips, TOKENS: self.l.counts}[what]:
             return super()._number_read(met, name, place, what, reads)
         rests = [run.rests for run in self.runs]
         return self.k.prove(f"no_schedule_reads_a_{name}", Not(reads), (), [*rests, self.l.is_listed])

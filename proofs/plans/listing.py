@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from proofs.checking.lines import BACKWARD, FACTOR, MOVES, UPDATE
-from proofs.checking.operation_lines import NORM, NOWHERE, LineAt, NotCovered, Places
+from proofs.checking.operation_lines import COUNT, NORM, NOWHERE, LineAt, NotCovered, Places
 from proofs.trusted.kernel import KernelError
 from spec.checking.algebra import split
 from spec.checking.forms import Forms, Need
@@ -31,6 +31,7 @@ RESTS = {
     (Buffer.OPTIMIZER, CONTENT): "weight",
     (Buffer.OPTIMIZER, MOMENT): "moment",
     (Buffer.GRADIENTS, CONTENT): "zero",
+    (Buffer.TOTAL_TOKENS, CONTENT): "zero",
 }
 Held = Mapping[int, NormalForm]  # place -> what is there
 
@@ -71,8 +72,8 @@ class Listing:
     Places that rest are the first: `starts` says what they hold, by `lines.STARTS`, `slices` along
     which axes they are cut. `before`: what the checker finds in places before each line, of those that
     a later line reads, or that rest. The axes of an update are those along which it is of slices, of a
-    norm those of whose slices it is. `clips`: whether updates read a norm. `tied`: whether a micro-step
-    contributes twice; the backward of the second use is that of as many micro-steps more.
+    norm those of whose slices it is. `clips`: whether updates read a norm; `counts`: a count. `tied`:
+    whether a micro-step contributes twice; the backward of the second use is that of as many more.
     """
 
     axes: Axes
@@ -82,6 +83,7 @@ class Listing:
     slices: Mapping[int, Axes]
     before: tuple[Mapping[int, Finding], ...]
     clips: bool = False
+    counts: bool = False
     tied: bool = False
 
     @property
@@ -110,8 +112,6 @@ def listing(schedule: Schedule) -> Listing:
 
     Raises KernelError for one that does not repeat, or goes wrong; NotCovered.
     """
-    if schedule.training.loss is Loss.TOKEN_MEAN:
-        raise NotCovered("counts of tokens")
     slots, starts, slices = _resting(schedule)
     slots |= _left(schedule, slots)
     places = _places(schedule)
@@ -124,7 +124,8 @@ def listing(schedule: Schedule) -> Listing:
     lines = (*body, *finish)
     found = _Checked(schedule, lines, len(body), {p: (starts[p], slices[p]) for p in starts})
     about = schedule.axes, found.lines, len(body), starts, slices, found.before
-    return Listing(*about, schedule.training.clip, schedule.training.tied)
+    training = schedule.training
+    return Listing(*about, training.clip, training.loss is Loss.TOKEN_MEAN, training.tied)
 
 
 def _places(schedule: Schedule) -> _Places:
@@ -202,7 +203,7 @@ class _Checked:
         self.mesh = {a: any_size(a) for a in schedule.axes}
         micro_steps = any_size(MICRO_STEPS) if repeats else 1
         self.axes = schedule.axes
-        # an update reads the sum over all samples: a mean is scaled before; it clips by itself
+        # an update reads the sum over all samples: a mean is scaled before; it divides, clips by itself
         training = replace(schedule.training, loss=Loss.SUM, clip=False)
         summed = replace(schedule, training=training)
         self.forms = Forms(summed, self.mesh, micro_steps, MIXED_ADAM, None, {}, not repeats)
@@ -253,9 +254,13 @@ class _Checked:
             return made, forms.unknown("it is dropped")
         if line.kind == NORM:
             return (self._norm(line, at(line.source)),)
+        if line.kind == COUNT:
+            return (forms.tokens(forms.micro_step),)
         if line.kind == UPDATE.name:
             if line.fourth != NOWHERE and forms.simplified(at(line.fourth)) != self._whole_norm:
                 raise NotCovered("updates that read another norm than that of the whole gradient")
+            if line.fifth != NOWHERE and forms.simplified(at(line.fifth)) != forms.whole_count():
+                raise NotCovered("updates that read another count than that of all samples")
             return forms.update(at(line.source), at(line.second), at(line.third))
         move = next(move for move in MOVES if move.name == line.kind)
         forms.mesh = {**self.mesh, FACTOR: line.factor}
@@ -318,7 +323,7 @@ def written(line: LineAt) -> tuple[int, ...]:
 
 def read(line: LineAt) -> set[int]:
     target = line.target if line.kind in ("keep", "accumulate") else NOWHERE
-    return {line.source, line.second, line.third, line.fourth, target} - {NOWHERE}
+    return {line.source, line.second, line.third, line.fourth, line.fifth, target} - {NOWHERE}
 
 
 def _live(lines: tuple[LineAt, ...], body: int, resting: set[int]) -> list[set[int]]:
@@ -367,6 +372,6 @@ def _free(lines: Sequence[LineAt], x: int, y: int, resting: set[int]) -> bool:
 
 
 def _renamed(line: LineAt, old: int, new: int) -> LineAt:
-    places = ("source", "target", "second", "third", "fourth")
+    places = ("source", "target", "second", "third", "fourth", "fifth")
     renamed: dict[str, Any] = {name: new for name in places if getattr(line, name) == old}
     return replace(line, **renamed)

@@ -27,6 +27,7 @@ class Proof:
     obligations: int = 0
     why_not: str = ""
     clips: bool = False
+    counts: bool = False
 
     @property
     def words(self) -> str:
@@ -35,11 +36,12 @@ class Proof:
             return f"not proved: {self.why_not}; so that it is accepted is the checker's word alone"
         repeats = "of micro-steps and of steps" if self.micro_steps else "of steps of one micro-step"
         clips = "that may clip by the norm of all gradients, " if self.clips else ""
+        counts = "that divides by the count of all tokens, " if self.counts else ""
         lines, asked = counted(self.lines, "line"), counted(self.obligations, "obligation")
         return (
             f"proved, by z3 {VERSION}: for any number of devices along {listed(self.axes)}, {repeats}, "
-            f"any model, and an elementwise optimizer {clips}with a copy of the weights, what is kept "
-            f"after every step is a single device's ({lines}, {asked})"
+            f"any model, and an elementwise optimizer {counts}{clips}with a copy of the weights, what "
+            f"is kept after every step is a single device's ({lines}, {asked})"
         )
 
     def data(self) -> dict[str, Any]:
@@ -74,7 +76,10 @@ def proof_of(schedules: Sequence[Schedule]) -> Proof:
         return Proof(*about, why_not=str(why).removeprefix("schedule: "))
     lines = sum(len(each.lines) for each in listed.values())
     asked = sum(len(theorem.obligations) for theorem in kernel.theorems)
-    return Proof(*about, lines, asked, clips=any(each.clips for each in listed.values()))
+    clips, counts = (
+        any(getattr(each, what) for each in listed.values()) for what in ("clips", "counts")
+    )
+    return Proof(*about, lines, asked, clips=clips, counts=counts)
 
 
 def _right_for_all_sizes(schedule: Schedule) -> bool:

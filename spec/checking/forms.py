@@ -254,19 +254,23 @@ class Forms(Algebra):
 
     def unclipped(self) -> NormalForm:
         """The same before it is clipped."""
-        word: Word = (SUM_ALL,) * len(self.axes)
-
-        def every(kind: str) -> NormalForm:
-            return {(Symbol(kind, self.step, m), word): 1 for m in self._indices()}
-
-        form: NormalForm = every("gradient")
-        form = add(form, every("tied")) if self.training.tied else form
+        form = self._every("gradient")
+        form = add(form, self._every("tied")) if self.training.tied else form
         if self.training.loss is Loss.MEAN:
             names = (*self.axes, MICRO_STEPS)
             form = self.scale(form, Monomial(powers=tuple((name, -1) for name in names)))
         if self.training.loss is Loss.TOKEN_MEAN:
-            form = self.divide(form, every("tokens"))
+            form = self.divide(form, self.whole_count())
         return form
+
+    def whole_count(self) -> NormalForm:
+        """The tokens of all samples of the step."""
+        return self._every("tokens")
+
+    def _every(self, kind: str) -> NormalForm:
+        """The sum of what all devices have of a kind in all micro-steps."""
+        word: Word = (SUM_ALL,) * len(self.axes)
+        return {(Symbol(kind, self.step, m), word): 1 for m in self._indices()}
 
     def update(
         self, weight: NormalForm, moment: NormalForm, gradient: NormalForm
