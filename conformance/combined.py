@@ -62,6 +62,12 @@ def _contexts() -> Iterator[Case]:
             if model is FUSED:
                 yield replace(each, micro_steps=3, reshard=True, rotate="all-gather")
                 yield replace(each, micro_steps=2, each=False, optimizer="momentum")
+            if model is FUSED_GROUPED and n == 2:
+                mixed = replace(each, mixed=True)
+                yield mixed
+                yield replace(mixed, micro_steps=3, each=False)
+                yield replace(mixed, rotate="all-gather", micro_steps=2)
+                yield replace(mixed, rotate="all-gather", micro_steps=2, each=False, reshard=False)
 
 
 def _cut_losses() -> Iterator[Case]:
@@ -89,12 +95,20 @@ def _staged_states() -> Iterator[Case]:
     yield replace(wide, mesh=on(pipe=2, batch=4), order="gpipe", micro_steps=3, optimizer="momentum")
     yield replace(wide, order="interleaved", chunks=2, mixed=True, reshard=True)
     yield replace(wide, mesh=on(pipe=2, batch=2), micro_steps=3, mixed=True)
-    for strategy in ("ddp x pp", "zero redundancy x pp"):  # DDP fails in other orders
+    few = replace(sharded, model=replace(DEEP, layers=5), order="interleaved", chunks=2, micro_steps=2)
+    for reshard in (None, False):  # as few micro-batches as stages
+        yield replace(few, reshard=reshard)
+        yield replace(few, reshard=reshard, mixed=True)
+    yield replace(few, model=DEEP, mesh=on(pipe=4, batch=2), micro_steps=4, reshard=True)
+    for strategy in ("ddp x pp", "zero redundancy x pp"):  # DDP fails where no forward is in between
         here = replace(wide, strategy=strategy, mesh=on(pipe=2, batch=2), micro_steps=3)
         yield replace(here, model=GROUPED)
         yield replace(here, bucket=800, optimizer="momentum")
         yield replace(here, views=True)
         yield replace(here, mesh=on(pipe=4, batch=2), micro_steps=5)
+        chunks = replace(here, order="interleaved", chunks=2, micro_steps=6)
+        yield chunks
+        yield replace(chunks, model=replace(GROUPED, layers=5), bucket=800, views=True)
     for strategy in ("fsdp2 x tp x pp", "fsdp2 x tp+sp x pp"):
         three = Case(strategy, GROUPED, on(pipe=2, batch=2, tensor=2), micro_steps=3, order="1f1b")
         yield three

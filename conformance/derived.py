@@ -49,7 +49,7 @@ def _figures(planned: Planned, plan: Plan, ranks: Iterable[int]) -> Values:
     stages = [planned.stage(plan, rank) for rank in ranks]
     found = [figures_of(stage) for stage in stages]
     for stage, each in zip(stages, found, strict=True):
-        each[WAITING] = sum(group.waiting for group in stage.groups) if waits else 0
+        each[WAITING] = stage.before_the_last if waits else 0
     return together(found)
 
 

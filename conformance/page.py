@@ -93,9 +93,9 @@ first rank where they differ. What was recorded is what the profile gives.
 LIMITS = """
 `host` is what of parameters, gradients and moments is in the host's memory, `pinned` what of that is
 page-locked; `fetch` and `offload` are copies over the link between a device and its host.
-`waiting` is the gradients before the last micro-step. `moments` is the optimizer's state, `counts` its
-numbers of steps. `buckets` is what DDP sums that is no gradient itself. `kept` is what autograd keeps
-for backward, each storage once, without weights.
+`waiting` is the gradients before the last micro-step, in a pipeline at most. `moments` is the
+optimizer's state, `counts` its numbers of steps. `buckets` is what DDP sums that is no gradient itself.
+`kept` is what autograd keeps for backward, each storage once, without weights.
 
 ## Parameters
 
@@ -124,8 +124,11 @@ columns in each: of GPT-NeoX's heads a share of the features is turned.
   are of a device beside it, a backend in Python whose tensors have shapes alone: FSDP2 allocates and
   copies as on any device, and its copies are counted. Nothing is computed there, no time is measured.
 * DDP on the `fake` backend: it fails there. Pipelines and ZeroRedundancyOptimizer are by gloo alone.
-* DDP in a pipeline by GPipe, or with several chunks: it fails in the second step, where it makes its
-  buckets again. By 1F1B with more micro-batches than stages it does not.
+* DDP in a pipeline where a chunk of layers has several backwards, and no forward from the first of them
+  to the last: it fails in the second step. It makes its buckets again in the forward that comes after a
+  backward; where none does, the last one adds its weights to the list once more. So it is by GPipe with
+  several micro-batches, by 1F1B with no more than stages, and by interleaved stages with few (on two
+  stages, of 2 and 3 chunks, with 4, and not with 6). `psem predict` says it of each such plan.
 * Ring attention as a user calls it: its dispatcher takes no kernel for CPU. Its loop was run with that
   kernel, on consecutive slices of the tokens, without load balancing.
 * Numerics in mixed precision: they are not those of one process. Nor are those of models of
@@ -136,7 +139,9 @@ columns in each: of GPT-NeoX's heads a share of the features is turned.
   has attention whole on each device: another strategy than `tp`, which cuts heads, and no key of
   profiles. Words are compared, and features inside MLPs, with `use_local_output=False` of the
   products that make them: it fails without that.
-* The embedding and the head in no plan beside `tp+sp`: layers would take all tokens for slices of more.
+* The embedding and the head in no plan beside `tp+sp`: layers take all tokens for slices of more. Where
+  they turn features by places, or have a mask of tokens, it fails; with learned places and fused
+  attention it runs, each device's tokens beside the others' copies of them, and is not one process.
 """
 
 TRAFFIC, MEMORY, NUMBERS = range(3)

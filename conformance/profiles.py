@@ -93,8 +93,8 @@ def _additions(case: Case) -> Iterator[str]:
         yield f"{'parameters' if case.strategy in OWNED else 'gradient'}-as-bucket-view"
     if is_sharded and case.reshard:
         yield "reshard"
-    if case.rotate == "all-gather":
-        yield "all-gather-rotate"
+    if case.rotate == "all-to-all":
+        yield "all-to-all-rotate"
     if case.cut_loss:
         yield "loss-parallel"
     if case.whole_words:

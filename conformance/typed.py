@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 
@@ -22,7 +23,7 @@ def strategy_of(case: Case) -> str:
     names = name.split(" * ")
     if case.strategy in SHARDED:
         options = "-hold" * (case.reshard is False) + "-offload" * case.offload
-        names = [name + options * name.startswith(("fsdp", "hsdp")) for name in names]
+        names = [re.sub("^[fh]sdp", rf"\g<0>{options}", name) for name in names]
     if len(names) == 1:
         return f"{names[0]}({', '.join(sizes)})"
     return " * ".join(f"{of}({size})" for of, size in zip(names, sizes, strict=True))

@@ -69,7 +69,7 @@ def of_stage(run: DistributedModel, costs: StageCosts) -> Iterator[Figure]:
         most = max(placed.run.store.most_copied for placed in stage.placed)
         yield Figure("copied", "copies of gradients to be summed, at most, bytes", most, copied)
     words = "gathered or fresh at most, bytes"
-    passing = sum(placed.most_passing for placed in stage.placed)
+    passing = sum(placed.most_passing for placed in stage.placed) - stage.never_together
     yield Figure("passing", words, passing, costs.transient["states"] + costs.waiting)
     fullest = max(block.fullest for chunk in stage.chunks for block in chunk)
     words = "computed with at the fullest, bytes"

@@ -69,7 +69,13 @@ def rests_of(plan: Plan) -> Rests:
     """What rests otherwise than in padded slices."""
     profile, policy = plan.in_plan, plan.policy
     unpadded = profile.unpadded if plan.has_units else frozenset[State]()
-    of = unpadded, profile.wholes, plan.indices, profile.waits_whole
+    of = (
+        unpadded,
+        profile.wholes,
+        plan.indices,
+        profile.waits_whole,
+        plan.has_units and profile.sums_by_chunk,
+    )
     ahead = profile.prefetch if plan.has_units else 0
     return Rests(*of, has_copies(profile, policy), profile.fills, ahead, profile.placeholders)
 

@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import groupby
 
 from psem_model.predict.activations import Activations
+from psem_model.predict.chunks import apart, fullest
 from psem_model.predict.parts import BACKWARD, FORWARD, Moved, PartCosts, indices_of
-from psem_model.predict.weights import Group, Placeholders, StageWeights, placeholders
+from psem_model.predict.weights import Group, Placeholders, StageWeights, of_parts, placeholders
 from psem_model.text.figures import counted
 from spec.costs.communication import Transfer, transfers
 from spec.costs.memory import MODEL_STATES, Sizes
@@ -236,12 +236,6 @@ class StageCosts:
         found = {name: sum(chunk[name] for chunk in self.chunks) for name in self.plan.costs}
         return {name: count for name, count in found.items() if count}
 
-    @cached_property
-    def runs(self) -> tuple[tuple[str, int], ...]:
-        """Its parts in the order of the model: so many alike, one after the other."""
-        found = groupby(p.part.name for p in self.pieces) if len(self.plan.layers) > 1 else ()
-        return tuple((name, len([*of])) for name, of in found) or tuple(self.counts.items())
-
     @property
     def layers(self) -> int:
         return sum(self.counts.get(name, 0) for name in self.plan.layers)
@@ -250,18 +244,18 @@ class StageCosts:
     @cached_property
     def groups(self) -> tuple[Group, ...]:
         """The stage's weights by the schedule of their states."""
-        plan, found = self.plan, []
+        plan = self.plan
         shapes = plan.model.shapes if isinstance(plan.model, Opaque) else ()
+        of = plan.pipe, self.number, self.pieces, self.chunks
+        chunks = apart(*of, plan.costs) if plan.has_units and plan.in_plan.sums_by_chunk else ()
         weights = StageWeights(
-            *(plan.costs, self.counts, self.runs, shapes, plan.in_plan, plan.types),
-            *(plan.unit, plan.padded, plan.micro_steps, self.place),
+            *(plan.costs, of_parts(self.counts, self.pieces, plan.costs), chunks, shapes, plan.in_plan),
+            *(plan.types, plan.unit, plan.padded, plan.micro_steps, self.place),
         )
-        for group in plan.step.groups:
-            mesh = {axis.name: plan.mesh[axis.name] for axis in plan.axes} | dict(plan.mesh)
-            if plan.step.pipe in group.schedule.axes:  # only some stages have these words
-                mesh[str(plan.step.pipe)] = max(map(len, plan.shared.values()), default=1)
-            found.append(weights.group(group.schedule, group.weights, mesh))
-        return tuple(group for group in found if group.weights)
+        mesh = {axis.name: plan.mesh[axis.name] for axis in plan.axes} | dict(plan.mesh)
+        # only some stages have the words that several use
+        shared = {str(plan.step.pipe): max(map(len, plan.shared.values()), default=1)}
+        return weights.groups(plan.step.groups, mesh, shared)
 
     @cached_property
     def parameters(self) -> Number:
@@ -320,10 +314,16 @@ class StageCosts:
         """Bytes of copies of gradients, in which they are reduced."""
         return sum(group.buckets for group in self.groups)
 
-    @property
+    @cached_property
     def waiting(self) -> Number:
         """Bytes of gradients that wait whole for the last micro-step, beyond the slices they leave."""
-        return sum(group.held for group in self.groups)
+        return fullest(self.groups, self.plan.pipe, self.number, lambda g: g.held, lambda g: 0)
+
+    @property
+    def before_the_last(self) -> Number:
+        """Bytes of gradients before the last micro-step of a chunk: those that wait, and slices."""
+        of = self.groups, self.plan.pipe, self.number
+        return fullest(*of, lambda g: g.waiting, lambda g: g.slices)
 
     @property
     def step_counts(self) -> Number:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from psem_model.predict.plan import Plan
 from spec.models.transformer import Transformer
-from spec.pipelines.pipeline import Order
+from spec.pipelines.pipeline import Half, Pipeline, works_of_stage
 
 # seen of PyTorch 2.13, by gloo
-RING = "along {} gradients of keys and values are sent in 4 bytes; here in {}"
-EARLY = "with few micro-batches a chunk's gradients are summed before others wait: fewer wait than here"
-BUCKETS = "DDP fails in a pipeline, but by 1f1b with more micro-batches than stages"
-SLICED = "it fails: without the embedding in its plan, layers take all tokens for slices of more"
+BUCKETS = (
+    "DDP fails in the second step: a chunk has no forward between its first and its last backward, in "
+    "which to make its buckets again"
+)
+SLICED = (
+    "without the embedding in its plan, layers take all tokens for slices of more: it fails, or with "
+    "learned places and fused attention computes something else"
+)
 # seen of transformers 5.23, of phi3, gpt_neox, falcon, qwen3 and deepseek
 ALONE = (
     "of one sample it keeps 13 % less to 15 % more: where arrays are views of others, it is otherwise"
@@ -27,13 +32,7 @@ def unlike(plan: Plan) -> Iterator[str]:
     """What the profile has not, of this plan."""
     kin, pipe = {*plan.profile.names, *plan.profile.like}, plan.pipe
     cuts = [axis for axis in plan.product.cuts if plan.mesh[axis.name] != 1]
-    is_staged, few = plan.product.pipe is not None, pipe.micro_batches <= pipe.stages
-    if "fully-shard" in kin and plan.policy.gathered not in (None, plan.policy.w):
-        rings = (axis.name for axis in plan.axes if axis.ring and plan.mesh[axis.name] != 1)
-        yield from (RING.format(ring, plan.policy.gathered) for ring in rings)
-    if "fully-shard" in kin and is_staged and pipe.chunks != 1 and few:
-        yield EARLY
-    if kin & {"ddp", "zero-redundancy"} and is_staged and (few or pipe.order is not Order.ONE_F_ONE_B):
+    if kin & {"ddp", "zero-redundancy"} and plan.product.pipe is not None and makes_no_buckets(pipe):
         yield BUCKETS
     if "whole-words" in kin and any(axis.stream and axis.weight_indices for axis in cuts):
         yield SLICED
@@ -43,3 +42,21 @@ def unlike(plan: Plan) -> Iterator[str]:
         yield PARTS
     if "megatron" in kin and any(axis.copies_of for axis in cuts):
         yield HEADS
+
+
+def makes_no_buckets(pipe: Pipeline) -> bool:
+    """Whether a chunk has several backwards, and no forward from the first of them to the last.
+
+    DDP makes its buckets again in the forward after its first backward. (torch 2.13: reducer.cpp,
+    push_rebuilt_params; a forward before all, of which stages learn shapes, has it expect the first
+    backward.) The first stage has the longest warm-up.
+    """
+    if pipe.micro_batches == 1:
+        return False
+    backwards, between = Counter[int](), set[int]()
+    for work in works_of_stage(pipe, 0):
+        if work.half is Half.BACKWARD:
+            backwards[work.chunk] += 1
+        elif work.half is Half.FORWARD and 0 < backwards[work.chunk] < pipe.micro_batches:
+            between.add(work.chunk)
+    return bool(len(between) < pipe.chunks)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
+from itertools import groupby
 from math import prod
 
 from psem_model.predict.parts import PartCosts
@@ -13,12 +14,14 @@ from spec.costs.memory import MODEL_STATES, Sizes, Unit, Vector
 from spec.costs.owners import Owners
 from spec.devices.mesh import Device
 from spec.language.schedule import GRADIENT_BUFFERS, REDUCTIONS, Buffer, Schedule, Span
+from spec.language.steps import Group as Scheduled
 from spec.models.opaque import PARAMETERS, Shapes
 from spec.models.profiles import COUNT_BYTES, Padding, Profile, Units
 from spec.models.states import BytePolicy, State
 from spec.models.transformer import HEAD, is_layer
 from spec.models.values import Role, Value
 from spec.numbers.arithmetic import DIVISIBLE, EXACT, Number
+from spec.pipelines.stages import Piece
 
 CHOICES = "j"  # the index of experts to choose from
 Shape = tuple[Number, Number]  # what a product makes, and what it reads
@@ -142,6 +145,23 @@ def has_copies(profile: Profile, policy: BytePolicy) -> bool:
 
 # --------------------------------------------------------------------- by their schedules
 @dataclass(frozen=True)
+class Held:
+    """What a stage has, or a chunk of it: so many of each part, and so many alike in a row."""
+
+    counts: Mapping[str, int]
+    runs: tuple[tuple[str, int], ...]
+
+
+def of_parts(
+    counts: Mapping[str, int], pieces: Iterable[Piece], costs: Mapping[str, PartCosts]
+) -> Held:
+    """So many of each part, in the model's order; runs matter where layers are of several kinds."""
+    found = {name: counts[name] for name in costs if counts.get(name)}
+    runs = groupby(piece.part.name for piece in pieces) if sum(map(is_layer, costs)) > 1 else ()
+    return Held(found, tuple((name, len([*of])) for name, of in runs) or tuple(found.items()))
+
+
+@dataclass(frozen=True)
 class Group:
     """Weights of a stage whose gradients are summed over the same axes: one schedule."""
 
@@ -153,6 +173,12 @@ class Group:
     held: Number  # of these, beyond the slices that they leave
     at_once: Number  # bytes of the copy in which gradients that waited are summed, a unit at a time
     largest: str = field(compare=False)  # the part that has most of them
+    chunks: tuple[Group, ...] = ()  # those of each chunk, where these are summed apart
+
+    @property
+    def slices(self) -> Number:
+        """Bytes of the gradients that are left, on the device or on the host."""
+        return self.costs.resting[State.GRADIENTS] + self.costs.hosted[State.GRADIENTS]
 
     @property
     def passing(self) -> Number:
@@ -164,13 +190,13 @@ class Group:
 class StageWeights:
     """What the states of a stage's weights depend on.
 
-    `counts`: how many of each part there are; `runs`: so many alike of a part, one after the other.
-    `shapes`: of an opaque model's weights. `place`: of the device, along each axis.
+    `has`: what there is; `chunks`: in each chunk, where gradients are summed apart. `shapes`: of an
+    opaque model's weights. `place`: of the device, along each axis.
     """
 
     costs: Mapping[str, PartCosts]
-    counts: Mapping[str, int]
-    runs: tuple[tuple[str, int], ...]
+    has: Held
+    chunks: tuple[Held, ...]
     shapes: Shapes
     profile: Profile
     policy: BytePolicy
@@ -179,16 +205,24 @@ class StageWeights:
     micro_steps: Number
     place: Mapping[str, int]
 
-    def group(self, schedule: Schedule, weights: Iterable[str], mesh: Mapping[str, Number]) -> Group:
+    def groups(
+        self, of: Sequence[Scheduled], mesh: Mapping[str, Number], shared: Mapping[str, int]
+    ) -> tuple[Group, ...]:
+        """Those of each schedule. `shared`: the axis of stages, and how many have what several use."""
+        own = ({**mesh, **{a: n for a, n in shared.items() if a in g.schedule.axes}} for g in of)
+        found = (self.group(g.schedule, g.weights, sizes) for g, sizes in zip(of, own, strict=True))
+        return tuple(group for group in found if group.weights)
+
+    def group(self, schedule: Schedule, weights: Collection[str], mesh: Mapping[str, Number]) -> Group:
         """Those of some weights that are here, and what their schedule needs and moves."""
         names, sums = dict[str, None](), dict[str, Number]()
-        for part in self.counts:
+        for part in self.has.counts:
             of_part = self.costs[part].parameters
             # tied words, if both of their uses are here, are one weight: the embedding's
             here = [name for name in weights if name in of_part and name not in names]
             names |= dict.fromkeys(here)
             sums[part] = sum(of_part[name] for name in here)
-        psi = sum(self.counts[part] * size for part, size in sums.items())
+        psi = sum(self.has.counts[part] * size for part, size in sums.items())
         largest = max(sums, key=lambda part: sums[part])
         known = self._known(names)
         cut = schedule.rest(State.OPTIMIZER).sharded if self.profile.owners else ()
@@ -229,7 +263,9 @@ class StageWeights:
         held = waiting - costs.resting[State.GRADIENTS] if self.micro_steps != 1 else 0
         waiting += 0 if left else costs.hosted[State.GRADIENTS]
         at_once = self._at_once(schedule, costs.sizes)
-        return Group(tuple(names), costs, counts, copied, waiting, held, at_once, largest)
+        chunks = (replace(self, has=has, chunks=()) for has in self.chunks)
+        each = tuple(chunk.group(schedule, weights, mesh) for chunk in chunks)
+        return Group(tuple(names), costs, counts, copied, waiting, held, at_once, largest, each)
 
     def _at_once(self, schedule: Schedule, sizes: Sizes) -> Number:
         """Bytes of the copy in which gradients are summed that rest until then: of the largest unit."""
@@ -255,7 +291,7 @@ class StageWeights:
     def _beside(self, names: Iterable[str]) -> dict[State, Number]:
         """Elements of states of some weights that the device has beyond their padded slices."""
         left, found = {*names}, dict[State, Number]()
-        for part, times in self.counts.items():
+        for part, times in self.has.counts.items():
             here = [name for name in self.costs[part].parameters if name in left]
             left -= {*here}
             for state in MODEL_STATES:
@@ -268,7 +304,7 @@ class StageWeights:
         padding = self.profile.padding
         if self.shapes:
             return weights_of_shapes(self.shapes, padding)
-        return weights_of(names, self.runs, self.costs, padding, self.place)
+        return weights_of(names, self.has.runs, self.costs, padding, self.place)
 
     def _owners(self, known: tuple[Weights, ...], along: Mapping[str, int]) -> Owners:
         """The weights that devices alone update."""

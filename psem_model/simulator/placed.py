@@ -6,7 +6,7 @@ vector. All of its operations run as they do in runs of a schedule alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -310,6 +310,21 @@ class Placed:
         beyond = self._beyond_slices(State.GRADIENTS) * self.run.store.meter.widths[Buffer.GRADIENTS]
         return run.passing + beyond  # which goes, where slices are left
 
+    def waiting(self, keys: Collection[Key]) -> Number:
+        """Bytes of gradients of some weights' units that wait whole, beyond the slices that they leave.
+
+        A unit is of the chunk that has its first weight.
+        """
+        store, found = self.run.store, 0
+        firsts = dict(zip([0, *self.cuts], self.run.layouts, strict=True))
+        for key, at in self.places.items() if self.rests.sums_by_chunk and store.left else ():
+            layout = firsts.get(at.start)
+            if key in keys and layout:
+                found += layout.length
+                found -= 0 if store.left_on_host else layout.size(layout.slice(store.left))
+        beside = self._beyond_slices(State.GRADIENTS, keys) if found else 0
+        return (found + beside) * store.meter.widths[Buffer.GRADIENTS]
+
     def resting(self, host: bool, stage: int) -> dict[State, Number]:
         """Bytes of each state on a stage's first device, or on its part of the host."""
         found = self.run.store.resting(host, self.rests.unpadded, self.rows(stage))
@@ -325,10 +340,11 @@ class Placed:
                 found[state] += self.run.store.meter.widths[buffer] * self._beyond_slices(state)
         return found
 
-    def _beyond_slices(self, state: State) -> int:
-        """Elements of a state that a device has of weights beyond its slices of them."""
+    def _beyond_slices(self, state: State, keys: Collection[Key] | None = None) -> int:
+        """Elements of a state that a device has of weights, all or some, beyond its slices of them."""
         wholes, sizes = self.rests.wholes.get(state, frozenset()), self.rests.sizes
-        here = [found for (_, name), found in self.slices.items() if name in wholes]
+        some = self.slices.keys() if keys is None else self.slices.keys() & keys
+        here = [self.slices[key] for key in some if key[1] in wholes]
         return sum(prod(sizes[i] for i in found.indices) - found.elements for found in here)
 
     # ------------------------------------------------------------------ beside one device

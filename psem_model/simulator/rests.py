@@ -36,7 +36,8 @@ class Rests:
 
     `unpadded`: states without padding. `wholes`: weights of which each device has a state of all, along
     axes that cut the weight; `sizes`: of each index in all. `waits_whole`: gradients are whole until
-    they are summed, and leave slices. `copies`: gradients are copied to be reduced. `fills`: who owns
+    they are summed, and leave slices; `sums_by_chunk`: those of each chunk of a stage after its last
+    backward. `copies`: gradients are copied to be reduced. `fills`: who owns
     no weight sends an element. `ahead`: units that are gathered before their turn. `placeholders`:
     there are arrays in place of gradients of products, which are added up elsewhere.
     """
@@ -45,6 +46,7 @@ class Rests:
     wholes: Mapping[State, frozenset[str]] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
     waits_whole: bool = False
+    sums_by_chunk: bool = False
     copies: bool = False
     fills: bool = False
     ahead: int = 0

@@ -128,6 +128,8 @@ class Stage:
     host: Room = field(default_factory=Room)
     numbers: Room = field(default_factory=Room)  # of samples, where what parts keep is on the host
     in_flight: Counter[int] = field(default_factory=Counter)  # micro-batches of each chunk
+    to_sum: Counter[int] = field(default_factory=Counter)  # backwards left, of chunks that have begun
+    together: set[frozenset[int]] = field(default_factory=set)  # such chunks, moment by moment
 
     def start(self) -> dict[Key, Slices]:
         """Each weight's slice, once, however many parts read it."""
@@ -187,6 +189,8 @@ class Stage:
     def backward(self, work: Work, cotangent: Slices, step: int) -> Slices | None:
         """The cotangent of what the chunk took; each weight's gradient, to where it is placed."""
         place = work.micro_batch, work.chunk
+        self.to_sum[work.chunk] = self.to_sum[work.chunk] or self.micro_batches
+        self.together.add(frozenset(self.to_sum))
         kept, found, left = self.kept.pop(place), cotangent, []
         with self._seen(work, step) as used:
             for block, away in zip(self.chunks[work.chunk][::-1], kept[::-1], strict=True):
@@ -201,7 +205,7 @@ class Stage:
         if self.orders[-1].half is Half.WEIGHTS:
             self.held[place] = left
         else:
-            self.keep_samples(work.chunk, -1)
+            self._end(work.chunk)
         return found if returned else None
 
     def second_part(self, work: Work, step: int) -> None:
@@ -212,7 +216,21 @@ class Stage:
                 gradients = block.second_part(held, Moment(step, work.micro_batch))
                 self.room.add(block.name, -block.bytes_held(held))
                 self._add(work, block, gradients, used)
-        self.keep_samples(work.chunk, -1)
+        self._end(work.chunk)
+
+    def _end(self, chunk: int) -> None:
+        """All of a micro-batch is done in a chunk; of its last, gradients need not wait any more."""
+        self.keep_samples(chunk, -1)
+        self.to_sum[chunk] -= 1
+        if not self.to_sum[chunk]:
+            del self.to_sum[chunk]
+
+    @property
+    def never_together(self) -> Number:
+        """Bytes of gradients that wait for their chunk's last micro-batch, but not with most others."""
+        sizes = [sum(p.waiting(self.keys(c)) for p in self.placed) for c in range(len(self.chunks))]
+        most = max(sum(sizes[chunk] for chunk in chunks) for chunks in self.together)
+        return sum(sizes) - most if self.micro_batches > 1 else 0
 
     def _add(self, work: Work, block: Block, gradients: Values, used: list[Placed]) -> None:
         for weight, gradient in gradients.items():

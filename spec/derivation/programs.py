@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from spec.derivation.needs import needs_of, within_stream
 from spec.devices.layouts import PARTIAL, WHOLE, Layout, LayoutError, Lie, Lies, along
-from spec.language.moves import Axis, Move, move_of, with_turns
+from spec.language.moves import Axis, Move, in_full_round, move_of, with_turns
 from spec.language.programs import Line, Program, of_cotangent, result
 from spec.language.turns import arranged, is_in_turns
 from spec.models.profiles import NORM_FUNCTIONS
@@ -352,6 +352,7 @@ class _Work:
                 continue
             again = " again" if value in line.reads[:place] else ""
             makes = cotangent_of(value, f" of {line.makes.name}{again}")
+            makes = in_full_round(makes, self.made_by.get(value), self.axes)
             if line.function == LOG_TOTAL:
                 backward = Operation(Does.CONTRACT, (cotangent, self.shares_of(line)), makes)
             elif line.does is Does.CONTRACT:

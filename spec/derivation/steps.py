@@ -36,7 +36,12 @@ def derive(
     """
     samples = tuple(Axis(name, stream=SAMPLES) for name in product.batch_axes)
     cuts = tuple(
-        replace(axis, held=axis.held or profile.holds, at_once=bool(axis.ring) and profile.at_once)
+        replace(
+            axis,
+            held=axis.held or profile.holds,
+            at_once=bool(axis.ring) and profile.at_once,
+            in_full=bool(axis.ring) and profile.rings_in_full,
+        )
         for axis in product.cuts
     )
     programs = tuple(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from spec.devices.collectives import COLLECTIVES, RING
 from spec.devices.layouts import WHOLE, Layout, LayoutError, Lie, along
-from spec.models.values import Part, Role, Value, formed
+from spec.models.values import FULL, Part, Role, Value, formed
 
 _R, _S, _P = Layout
 VOCABULARY = "v"  # the index of words
@@ -21,7 +22,8 @@ class Axis:
     `brought`: operations whose operands are brought to lie along an index, and which.
     `held`: what is gathered in forward is kept for backward, rather than gathered again.
     `ring`: an index whose slices, where all are needed, go round in turns; `at_once`: they are all
-    gathered before the first turn. `in_time`: it is such turns.
+    gathered before the first turn; `in_full`: their cotangents are summed in fp32 on their way home.
+    `in_time`: it is such turns.
     `copies_of`: an axis of whose slices its devices have copies. Terms of a slice's cotangent wait for
     the sum along that axis, and are summed over both at once; those of a weight's gradient are left.
     """
@@ -34,6 +36,7 @@ class Axis:
     ring: str = ""
     in_time: bool = False
     at_once: bool = False
+    in_full: bool = False
     copies_of: str = ""
 
     @property
@@ -135,6 +138,13 @@ def move_of(
     """The move that brings a value to lie so, and what it makes, by a name of its own."""
     lies = f"{axis} turns:{before}" if in_turns and before.index else f"{axis}:{after}"
     return Move(axis, value, formed(value, lies), before, after, in_turns, by)
+
+
+def in_full_round(cotangent: Value, line: object, axes: Iterable[Axis]) -> Value:
+    """A cotangent of what a line makes: in fp32, where a ring brings that, and sums this so."""
+    rings = [axis.name for axis in axes if axis.in_full]
+    is_round = isinstance(line, Move) and line.in_turns and line.axis in rings
+    return replace(cotangent, width=max(FULL, cotangent.width)) if is_round else cotangent
 
 
 COLLECTIVE = {(c.before, c.after): c.name for c in COLLECTIVES.values()} | {(_R, _S): "slice"}

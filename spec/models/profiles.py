@@ -100,7 +100,7 @@ class Profile:
     `like_gradients`: momentum, where it is all of the optimizer state, begins as a copy of gradients.
     `merged`: values that backward has from others that are kept. `overwritten`: values that a kernel
     which reads them overwrites with their cotangents. `at_once`: what goes round a ring is gathered
-    before its first turn.
+    before its first turn; `rings_in_full`: its cotangents are summed in fp32 on their way home.
     `weighs_within`: odds of experts weigh what their last product reads. `held`: values that are kept
     gathered, if they are gathered; `gathers_again`: other activations are gathered for backward alone,
     even where all is made again. `words_a_device`: words are padded to a multiple of so many for each
@@ -170,6 +170,7 @@ class Profile:
     uses: int = 1
     owners: bool = False
     at_once: bool = False
+    rings_in_full: bool = False
     weighs_within: bool = False
     held: frozenset[str] = frozenset()
     gathers_again: bool = False
@@ -193,6 +194,11 @@ class Profile:
     def has_units(self) -> bool:
         """Whether units are of their own sizes, and not all as large."""
         return self.units is not Units.LARGEST or self.owners
+
+    @property
+    def sums_by_chunk(self) -> bool:
+        """Whether gradients that wait are summed chunk by chunk: no unit has weights of several."""
+        return self.waits_whole and self.units is not Units.BUCKET and not self.owners
 
     @property
     def tells_arrays(self) -> bool:

@@ -216,6 +216,27 @@ def fullest_in_order(
     return most
 
 
+def fullest_of_sums(
+    pipe: Pipeline, stage: int, sizes: Sequence[Number], left: Sequence[Number]
+) -> Number:
+    """The most that a stage holds at once of sums over micro-batches, one of each chunk, counted.
+
+    A chunk's is there from its first backward on, and has its size; after its last, what is left of it.
+    """
+    ends = Half.WEIGHTS if pipe.in_two_parts else Half.BACKWARD
+    held = most = 0
+    begun, ended = Counter[int](), Counter[int]()
+    for phase, _, chunk in works_of_stage(pipe, stage):
+        if phase is Half.BACKWARD:
+            held += 0 if begun[chunk] else sizes[chunk]
+            begun[chunk] += 1
+            most = max(most, held)
+        if phase is ends:
+            ended[chunk] += 1
+            held += left[chunk] - sizes[chunk] if ended[chunk] == pipe.micro_batches else 0
+    return max(most, held)
+
+
 def _of_units(pipe: Pipeline, units: int, before: Sequence[int]) -> int:
     """The sizes of a stage's first so many units; `before`: those of the chunks before each, summed."""
     groups, rest = divmod(units, pipe.virtual_stages)

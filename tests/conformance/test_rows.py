@@ -50,6 +50,8 @@ FEW = [BY_NAME[name] for name in (
     "fsdp2, decoder 2x16x24 4/4 32, batch 4, micro steps 3, no_sync, offload",
     "fsdp2 x cp, fused decoder 2x16x24 4/4 32, batch 2 x context 2, rotate all-to-all",
     "hsdp x cp, fused decoder 3x24x40 4/2 30, context 2 x batch 2, rotate all-to-all",
+    "fsdp2 x cp, fused decoder 3x24x40 4/2 30, batch 2 x context 2, mixed, rotate all-to-all",
+    "fsdp2 x pp, decoder 5x16x24 2/2 20, pipe 2 x batch 2, micro steps 2, order interleaved, chunks 2",
     "pp, decoder 9x28x56 7/7 37, pipe 3, samples 1, micro steps 6, order interleaved, chunks 2",
 )]  # fmt: skip
 

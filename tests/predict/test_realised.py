@@ -76,8 +76,8 @@ def test_gradients_that_wait_whole_may_be_placed_so(psem):
     [
         ("dp(2)", "ddp+whole-words", "whole-words changes nothing of this plan: all words"),
         ("tp(2)", "parallelize+whole-words", ""),
-        ("zero3(2)", "fully-shard+all-gather-rotate", "all-gather-rotate changes nothing"),
-        ("zero3(2) * cp(2)", "fully-shard+all-gather-rotate", ""),
+        ("zero3(2)", "fully-shard+all-to-all-rotate", "all-to-all-rotate changes nothing"),
+        ("zero3(2) * cp(2)", "fully-shard+all-to-all-rotate", ""),
         ("zero1(2)", "zero-redundancy+parameters-as-bucket-view", "as-bucket-view changes nothing"),
         ("fsdp(2)", "fully-shard+bf16+cpu", "cpu changes nothing of this plan: layer_norm"),
         ("tp(2)", "fully-shard", "fully-shard changes nothing of this plan beyond what it is like"),

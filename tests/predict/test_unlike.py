@@ -1,11 +1,15 @@
 """A plan says where its system is known to do otherwise."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from psem_model.predict.asked import Asked
 from psem_model.predict.read import read
-from psem_model.predict.unlike import unlike
+from psem_model.predict.unlike import makes_no_buckets, unlike
 from spec.models.states import State
+from spec.pipelines.pipeline import Order, Pipeline, works_of_stage
+from tests.support.plans import pipelines
 
 
 def notes(strategy, profile, name="llama-3-8b", **options):
@@ -19,8 +23,7 @@ def notes(strategy, profile, name="llama-3-8b", **options):
     ("strategy", "profile", "said"),
     [
         ("tp(16)", "megatron", "no copies of key-value heads"),
-        ("cp(2) * fsdp(2)", "fsdp2", "along context gradients of keys and values are sent in 4 bytes"),
-        ("pp(2) * dp(2)", "ddp", "DDP fails in a pipeline"),
+        ("pp(2) * dp(2)", "ddp", "DDP fails in the second step"),
         ("tp+sp(2)", "parallelize+whole-words", "layers take all tokens for slices of more"),
         ("dp(1)", "eager", "of one sample"),
         ("zero-offload(2)", "zero-offload", "the whole of each weight"),
@@ -31,12 +34,35 @@ def test_what_a_system_does_otherwise_is_said(strategy, profile, said):
     assert said in note
 
 
-@pytest.mark.parametrize(("micro_batches", "said"), [("2", 1), ("4", 0)])
-def test_of_few_micro_batches_a_chunks_gradients_do_not_wait_for_all(micro_batches, said):
-    model = {"config": "llama-3-8b", "sequence": "1024", "order": "interleaved", "chunks": "2"}
-    asked = Asked("predict", "fsdp(2) * pp(2)", model=model, profile="fsdp2", accumulate=micro_batches)
-    found = [*unlike(read(asked))]
-    assert len(found) == said and all("fewer wait than here" in each for each in found)
+# order, stages, chunks, and the numbers of micro-batches with which torch 2.13 fails, and does not
+SEEN = (
+    (Order.GPIPE, 2, 1, (2, 3), (1,)),
+    (Order.ONE_F_ONE_B, 2, 1, (2,), (3, 4, 5)),
+    (Order.ONE_F_ONE_B, 3, 1, (3,), (4,)),
+    (Order.INTERLEAVED, 2, 2, (2, 4), (6, 8)),
+    (Order.INTERLEAVED, 2, 3, (4,), (6, 8, 10, 12)),
+    (Order.INTERLEAVED, 3, 2, (6,), (9,)),
+    (Order.ZB_H1, 2, 1, (2,), (4, 6)),
+    (Order.DUALPIPE_V, 2, 2, (4,), (5, 6, 8)),
+)
+
+
+@pytest.mark.parametrize(("order", "stages", "chunks", "fails", "runs"), SEEN)
+def test_ddp_was_seen_to_fail_where_no_forward_is_between_a_chunks_backwards(
+    order, stages, chunks, fails, runs
+):
+    said = {m: makes_no_buckets(Pipeline(order, stages, m, chunks)) for m in (*fails, *runs)}
+    assert said == dict.fromkeys(fails, True) | dict.fromkeys(runs, False)
+
+
+@given(pipelines(), st.data())
+def test_if_any_stage_has_no_forward_there_the_first_has_none(pipe, data):
+    works = works_of_stage(pipe, data.draw(st.integers(0, pipe.stages - 1)))
+    chunk = data.draw(st.integers(0, pipe.chunks - 1))
+    halves = "".join(work.half.value[0] for work in works if work.chunk == chunk)
+    between = halves[halves.index("b") : halves.rindex("b")]
+    if pipe.micro_batches > 1 and "f" not in between:
+        assert makes_no_buckets(pipe)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +75,7 @@ def test_of_few_micro_batches_a_chunks_gradients_do_not_wait_for_all(micro_batch
         ("fsdp-offload(2)", "fully-shard-offload+no-sync"),
         ("zero1(2)", "zero-redundancy+no-sync"),
         ("tp(2)", "megatron"),
-        ("cp(2) * fsdp(2)", "fully-shard+fused"),
+        ("cp(2) * fsdp(2)", "fsdp2"),
         ("pp(2) * dp(2)", "ddp"),
         ("tp+sp(2)", "parallelize"),
         ("tp(2)", "parallelize+whole-words"),

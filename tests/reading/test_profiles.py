@@ -103,7 +103,7 @@ def test_additions_are_made_one_after_the_other_to_profiles_and_files(file):
         ),
         ("fsdp2+nosync", "nearest: no-sync"),
         ("fsdp+no-sync", "nearest: fsdp2"),
-        ("ddp+ddp", "expected what may be added: all-gather-rotate, bf16"),
+        ("ddp+ddp", "expected what may be added: all-to-all-rotate, bf16"),
         ("ddp+", "expected what may be added"),
         ("+bf16", "expected a file, or one of chunked, common"),
         ("fully-shard+bf16+bf16", "expected bf16 once"),

@@ -82,19 +82,23 @@ def test_gradients_that_leave_slices_are_made_anew_in_the_next_step_when_those_h
     assert [measured(plan, Run(steps)).unequal for steps in (1, 2, 3)] == [[], [], []]
 
 
-@pytest.mark.parametrize("order", ["gpipe", "1f1b", "interleaved", "zb-h1"])
+@pytest.mark.parametrize(
+    ("order", "micro_batches"),
+    [("gpipe", 4), ("1f1b", 4), ("interleaved", 4), ("interleaved", 2), ("zb-h1", 4)],
+)
 @pytest.mark.parametrize(
     "strategy", ["fsdp(2) * pp(2)", "fsdp-hold(2) * pp(2)", "fsdp-offload(2) * pp(2)"]
 )
 @pytest.mark.parametrize("added", ["", "+reshard"])
 def test_the_simulator_keeps_what_a_pipeline_gathers_and_counts_what_is_predicted(
-    order, strategy, added
+    order, micro_batches, strategy, added
 ):
     """In whatever order a stage goes forward and backward, a view is gathered as often."""
     model = {**MODEL, "layers": "4", "hidden": "16", "feed_forward": "24", "order": order}
     model |= {"chunks": "2"} if order == "interleaved" else {}
     profile = f"fully-shard{'-offload' * ('offload' in strategy)}{added}"
-    plan = read(Asked("predict", strategy, model=model, profile=profile, accumulate="4"))
+    asked = Asked("predict", strategy, model=model, profile=profile, accumulate=str(micro_batches))
+    plan = read(asked)
     found = measured(plan, Run(2))
     assert found.divergence is None
     assert not found.unequal

@@ -50,6 +50,7 @@ def profiles(draw):
         holds=draw(st.booleans()),
         holds_root=draw(st.booleans()),
         root_beside=draw(st.booleans()),
+        rings_in_full=draw(st.booleans()),
         unpadded=draw(st.frozensets(st.sampled_from(State))),
         whole_gradients=some(WORDS),
         like_gradients=draw(st.booleans()),

@@ -181,6 +181,21 @@ def test_a_ring_gathered_at_once_sends_as_much_and_has_all_slices(tmp_path):
     assert at_once.computing - turns.computing == 2 * a_slice
 
 
+def test_a_ring_in_full_brings_home_gradients_in_fp32_and_sends_all_else_as_it_is(tmp_path):
+    def sent(text):
+        traffic = profiled_as(text, tmp_path, "cp(4)").layer.traffic
+        return {t.collective: (t.elements, t.bytes) for t in traffic if t.elements}
+
+    plain, in_full = sent("prefetch = 1"), sent("rings_in_full = true")
+    assert {name: elements for name, (elements, _) in in_full.items()} == {
+        name: elements for name, (elements, _) in plain.items()
+    }
+    wider = {name for name, (_, size) in in_full.items() if size != plain[name][1]}
+    assert wider == {"ring_reduce"}
+    elements, size = in_full["ring_reduce"]
+    assert size == 4 * elements == 2 * plain["ring_reduce"][1]
+
+
 @pytest.mark.parametrize(
     "typed", ["zero3(2) * zero1(context) * cp(4)", "cp(4) * zero1(context) * zero3(2)"]
 )

@@ -21,6 +21,7 @@ from spec.pipelines.idle_and_held import (
     bubble_of_makespan,
     forward_start,
     fullest,
+    fullest_of_sums,
     ideal,
     in_flight,
     makespan,
@@ -28,6 +29,7 @@ from spec.pipelines.idle_and_held import (
 )
 from spec.pipelines.pipeline import Half, Order, Pipeline, Work, warm_up, works_of_stage
 from spec.pipelines.timeline import timed, timeline, waits_for
+from tests.support import plans
 from tests.support.pipes import IN_ONE_PART, boundary_sends
 
 TIMES = st.fractions(min_value=Fraction(1, 9), max_value=9, max_denominator=9)
@@ -100,6 +102,27 @@ def test_the_most_that_a_stage_holds_is_what_its_order_of_work_says_whatever_chu
             for work in works_of_stage(pipe, stage)
         )
         assert fullest(pipe, stage, sizes) == max(accumulate(signed))
+
+
+@given(plans.pipelines(most=5), st.data())
+def test_sums_are_there_from_a_chunks_first_backward_to_its_last_and_leave_what_is_left(pipe, data):
+    stage = data.draw(st.integers(0, pipe.stages - 1))
+    sizes, left = (data.draw(st.tuples(*[st.integers(0, 9)] * pipe.chunks)) for _ in range(2))
+    works = works_of_stage(pipe, stage)
+    last = Half.WEIGHTS if pipe.in_two_parts else Half.BACKWARD
+    begins, ends = (
+        [of(number for number, w in enumerate(works) if w.chunk == chunk and w.half is half)
+         for chunk in range(pipe.chunks)]
+        for of, half in ((min, Half.BACKWARD), (max, last))
+    )  # fmt: skip
+    there = (
+        sum(
+            0 if now < begins[c] else sizes[c] if now <= ends[c] else left[c]
+            for c in range(pipe.chunks)
+        )
+        for now in range(len(works) + 1)
+    )
+    assert fullest_of_sums(pipe, stage, sizes, left) == max(there)
 
 
 @given(pipelines([Order.GPIPE]))

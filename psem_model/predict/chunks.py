@@ -1,0 +1,38 @@
+"""Gradients of a stage's chunks that wait: each is summed after its own last backward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from psem_model.predict.parts import PartCosts
+from psem_model.predict.weights import Group, Held, of_parts
+from spec.numbers.arithmetic import Number
+from spec.pipelines.idle_and_held import fullest_of_sums
+from spec.pipelines.pipeline import Pipeline
+from spec.pipelines.stages import Piece
+
+Of = Callable[[Group], Number]
+
+
+def apart(
+    pipe: Pipeline,
+    stage: int,
+    pieces: Sequence[Piece],
+    chunks: Sequence[Mapping[str, int]],
+    costs: Mapping[str, PartCosts],
+) -> tuple[Held, ...]:
+    """What each chunk of a stage has; nothing, if their sums are all there at once."""
+    ones, zeros = [1] * len(chunks), [0] * len(chunks)
+    if fullest_of_sums(pipe, stage, ones, zeros) == len(chunks):
+        return ()
+    of = ([piece for piece in pieces if piece.chunk == number] for number in range(len(chunks)))
+    return tuple(of_parts(counts, some, costs) for counts, some in zip(chunks, of, strict=True))
+
+
+def fullest(groups: Sequence[Group], pipe: Pipeline, stage: int, size: Of, left: Of) -> Number:
+    """The most bytes at once of what has a size until its chunk is summed, and of what is left then."""
+    chunks = [*zip(*(group.chunks for group in groups), strict=True)]
+    if not chunks:
+        return sum(map(size, groups))
+    sizes, rest = ([sum(map(of, some)) for some in chunks] for of in (size, left))
+    return fullest_of_sums(pipe, stage, sizes, rest)
