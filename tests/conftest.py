@@ -11,7 +11,7 @@ from hypothesis import settings
 from proofs.trusted.kernel import Kernel
 from psem_model.commands.cli import main
 from tests.support.imported import import_all
-from tests.support.proved import proved
+from tests.support.proved import all_proved
 
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("quick", settings.get_profile("ci"), max_examples=20)
@@ -42,11 +42,7 @@ def psem(capsys):
 @pytest.fixture
 def proved_once(monkeypatch):
     """Commands show claims that are proved once for all tests."""
-
-    def results(selected, tell):
-        return [proved(claim.id) for claim in selected]
-
-    monkeypatch.setattr("psem_model.audit.proving.results", results)
+    monkeypatch.setattr("psem_model.audit.proving.results", all_proved)
 
 
 @pytest.fixture

@@ -123,7 +123,7 @@ WITH_SLOW_STEPS = [page for page in PAGES if any(takes_long(*step) for step in s
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", WITH_SLOW_STEPS, ids=lambda page: page.stem)
-def test_slow_commands_print_what_is_shown_after_those_before_them(page, shell):
+def test_slow_commands_print_what_is_shown_after_those_before_them(page, shell, proved_once):
     for step in steps(page):
         follow(step, shell)
 

@@ -3,16 +3,15 @@
 import json
 import re
 from collections import Counter
-from functools import cache
 
 import pytest
 
-from proofs.registry import prove
 from psem_model.commands.cli import main
 from psem_model.pages.claims import twins
 from psem_model.text import places
 from tests.support.browser import Browser, chromium
 from tests.support.html import TEXTS, outside, read
+from tests.support.proved import all_proved
 
 LARGEST = 2_000_000  # bytes of the page
 
@@ -41,10 +40,9 @@ EVERY_PAGE = """(() => {
 def build(tmp_path_factory):
     """A folder in which `psem prove` and `psem report` have run."""
     folder = tmp_path_factory.mktemp("build")
-    once = cache(prove)  # the two commands show the same results
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(places, "BUILD", folder)
-        patch.setattr("psem_model.audit.proving.results", lambda selected, tell: map(once, selected))
+        patch.setattr("psem_model.audit.proving.results", all_proved)
         for command in ("prove", "report"):
             with pytest.raises(SystemExit) as stopped:
                 main([command])
