@@ -197,23 +197,23 @@ class Accepted(AllSteps):
         return And(l.kind(t) == of.kind, of.reads, Not(equal), known)
 
     def _copies(self) -> Theorem:
-        """What is rejected has a copy that compares unequal at the end of a step that is run."""
-        l = self.l
+        """What is rejected has a copy that compares unequal at the end of a step that is run: of which
+        step, and where.
+        """
+        l, k = self.l, self.k
         unequal = Or(
             *(And(self.is_kept(what), Not(self.copy_equals(what))) for what in (WEIGHT, MOMENT))
         )
-        ended = l.u <= self.settled, l.ends(l.u) <= l.t
-        self.unequal_copy = some(
-            self.k,
-            "a_copy_compares_unequal",
-            [l.t],
-            [l.u, l.b, l.d, l.s, l.j],
-            And(*ended, *self.on_a_device, *self._is_a_value(), unequal),
-        )
-        return self.k.suppose(
+        said = And(l.u <= self.settled, *self.on_a_device, *self._is_a_value(), unequal)
+        found, before = (l.u, l.b, l.d, l.s, l.j), And(l.ends(l.u) <= l.t, said)
+        self.unequal_copy = some(k, "a_copy_compares_unequal", [l.t], found, before)
+        names = ("step", "place", "on", "value")
+        at = *(k.fixed(f"rejected_{name}", INT) for name in names), k.fixed("rejected_element", Element)
+        self.copy = {str(variable): term for variable, term in zip(found, at, strict=True)}
+        return k.suppose(
             "what_is_rejected_keeps_what_compares_unequal",
             [],
-            Implies(Not(self.accepted), substitute(self.unequal_copy.holds, (l.t, l.last))),
+            Implies(Not(self.accepted), substitute(said, *zip(found, at, strict=True))),
         )
 
     def copy_equals(self, what: Any) -> Bool:

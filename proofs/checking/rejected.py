@@ -84,8 +84,7 @@ class Rejected(Accepted):
     def _of_copies(self, exact: Mapping[Any, Theorem]) -> Theorem:
         """So is a copy of before line t that compares unequal, while no line of before t did."""
         l, k, t = self.l, self.k, self.l.t
-        names = map(str, (l.u, l.b, l.d, l.s, l.j))
-        copy = dict(zip(names, self.unequal_copy.found, strict=True))
+        copy = dict(zip(self.copy, self.unequal_copy.found, strict=True))
         (u, b, d, _, j), end = copy.values(), l.ends(copy["u"])
         return k.prove(
             "of_an_unequal_copy_some_run_keeps_another",
@@ -281,9 +280,9 @@ class Rejected(Accepted):
             self._is_first,
             [*here, passed, copies, *(each.at(**where) for each in keeps)],
         )
-        last = self.l.last
-        at_the_end = self.unequal_copy.serves, copies, self.none_first
-        rejected = self.copies_unequal, *(each.at(t=last) for each in at_the_end)
+        there_is_one = self.unequal_copy.shown.at(**self.copy)
+        at_the_end = (each.at(t=self.l.last) for each in (there_is_one, copies, self.none_first))
+        rejected = self.copies_unequal, *at_the_end
         line, run = self.first.found[0], self.any_differs.found[0]
         matches = [self.matches.at(run=run), self.any_differs.serves, self.any_lacks.shown.at(run=run)]
         return (

@@ -19,7 +19,7 @@ from spec.devices.mesh import Axes
 from spec.devices.operators import NormalForm, Word
 from spec.language.schedule import MICRO_STEPS, RESTING, STATE_OF, Buffer, Op, Schedule
 from spec.meaning.semantics import CONTENT, MOMENT, OWN_SLICE_ONLY, BufferPart, execute, initial
-from spec.models.states import MIXED_ADAM
+from spec.models.states import MIXED_ADAM, State
 from spec.models.training import Loss
 from spec.numbers.any_size import any_size
 from spec.numbers.arithmetic import Number
@@ -95,12 +95,24 @@ class Listing:
 
 class _Places(Places):
     """Where each device has all samples of an axis, its gradient is a sum over devices, each of which
-    has its own: views are alike wherever T2 concludes anything.
+    has its own: views are alike wherever T2 concludes anything. So are activations, whoever has them.
     """
+
+    def __init__(self, *about: Any) -> None:
+        super().__init__(*about)
+        self.gathered: dict[int, Axes] = {}  # by place of activations, beside those that forward leaves
+
+    def of_group(self, activations: int, axes: Axes) -> int:
+        gathered = self._copy(activations)
+        self.gathered[gathered] = (*self.gathered.get(activations, ()), *axes)
+        return gathered
 
     def gradient(
         self, view: int, activations: int, micro_step: int, axes: Axes, tied: bool = False
     ) -> int:
+        alone = self.schedule.rest(State.ACTIVATIONS).sharded
+        if any(a in alone and a not in self.gathered.get(activations, ()) for a in axes):
+            raise KernelError("a backward is of samples whose activations are not there")
         found = super().gradient(view, activations, micro_step, (), tied)
         for axis in axes:
             found = self.sum(found, axis)

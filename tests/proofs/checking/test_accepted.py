@@ -36,8 +36,8 @@ MUTANTS = [
     (
         "what is rejected is so after the steps that are run",
         "accepted.py",
-        "ended = l.u <= self.settled, l.ends(l.u) <= l.t",
-        "ended = (l.ends(l.u) <= l.t,)",
+        "said = And(l.u <= self.settled, *self.on_a_device, *self._is_a_value(), unequal)",
+        "said = And(*self.on_a_device, *self._is_a_value(), unequal)",
     ),
     (
         "what is first is passed on only where a copy was unequal before",
@@ -48,8 +48,8 @@ MUTANTS = [
     (
         "a copy that was unequal before may be one of later",
         "accepted.py",
-        "l.u <= self.settled, l.ends(l.u) <= l.t",
-        "l.u <= self.settled, l.ends(l.u) >= l.t",
+        "before = (l.u, l.b, l.d, l.s, l.j), And(l.ends(l.u) <= l.t, said)",
+        "before = (l.u, l.b, l.d, l.s, l.j), And(l.ends(l.u) >= l.t, said)",
     ),
     (
         "a line that is not right may compare equal",
