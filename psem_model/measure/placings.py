@@ -103,7 +103,7 @@ def placings(plan: Plan, to_run: Callable[[Group], Schedule]) -> list[Placing]:
             stages = plan.shared.get(keys[0][::-1], (stage.number,)) if pipe else (stage.number,)
             number = next(n for n, of in enumerate(plan.step.groups) if group.weights[0] in of.weights)
             of_group = to_run(group), keys, _as_cut(plan, group, weights, cuts), stages, pipe, number
-            found.append(Placing(*of_group, sum(map(len, cuts))))
+            found.append(Placing(*of_group, tuple(weight.vector[0] for weight in weights)))
     return [*dict.fromkeys(found)]
 
 

@@ -166,9 +166,11 @@ class Reported:
     def memory(self) -> Section:
         plan, stage, policy = self.plan, self.fullest, self.plan.policy
         computes = not plan.opaque  # so that activations have a size
+        why_so = {s: _factor(policy, s) for s in MODEL_STATES}
+        if any(group.brought for group in stage.groups):
+            why_so[State.GRADIENTS] = BROUGHT
         rows = [
-            self.size(s.value, stage.resting[s], f"resting.{s.value}", _factor(policy, s))
-            for s in MODEL_STATES
+            self.size(s.value, stage.resting[s], f"resting.{s.value}", why_so[s]) for s in MODEL_STATES
         ]
         rows.append(self.size("resting", sum(stage.resting.values()), "resting.total"))
         if computes:
@@ -298,6 +300,9 @@ def _computes_with_copies(plan: Plan) -> bool:
     """Whether some parameters rest whole in another type than the model computes with."""
     whole = (not group.schedule.rest(State.PARAMETERS).sharded for group in plan.step.groups)
     return plan.policy.computed != plan.policy.w and any(whole)
+
+
+BROUGHT = "a buffer, in which gradients come back from the host: of the largest weight"
 
 
 def _factor(policy: BytePolicy, state: State) -> str:

@@ -117,16 +117,18 @@ def _require_sizes(
         raise ValueError(f"expected w > 0, g > 0 and K >= 0 bytes, given {policy}")
 
 
-def predict_schedule(schedule: Schedule, sizes: Sizes, micro_steps: Number = 1) -> Prediction:
+def predict_schedule(
+    schedule: Schedule, sizes: Sizes, micro_steps: Number = 1, touched: Number | None = None
+) -> Prediction:
     """What a schedule needs and moves, whoever wrote it and whether it is right or not.
 
-    For any kind of number.
+    For any kind of number. `touched`: elements of weights whose gradients the host has whole.
     """
     sizes = replace(sizes, cut=schedule.cut)
-    found = transfers(schedule, sizes, micro_steps)
+    found = transfers(schedule, sizes, micro_steps, touched)
     rest = {state: resting(schedule, state, sizes) for state in MODEL_STATES}
     hosted = {state: resting(schedule, state, sizes, host=True) for state in MODEL_STATES}
-    hosted[State.GRADIENTS] += added_up(schedule, sizes, micro_steps)
+    hosted[State.GRADIENTS] += added_up(schedule, sizes, micro_steps, touched)
     return Prediction(
         schedule,
         sizes,

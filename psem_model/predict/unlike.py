@@ -24,8 +24,6 @@ ALONE = (
 )
 # Megatron-LM: core/transformer/attention.py (num_query_groups < world_size)
 HEADS = "it makes no copies of key-value heads: it gathers queries, keys and values in each layer"
-# DeepSpeed: runtime/zero/stage_1_and_2.py, async_accumulate_grad_in_cpu_via_gpu
-PARTS = "it brings back, and keeps on the host, the whole of each weight that a device has a part of"
 
 
 def unlike(plan: Plan) -> Iterator[str]:
@@ -38,8 +36,6 @@ def unlike(plan: Plan) -> Iterator[str]:
         yield SLICED
     if "eager" in kin and isinstance(plan.model, Transformer) and plan.micro_batch == 1:
         yield ALONE
-    if "zero-offload" in kin and pipe.micro_batches != 1:
-        yield PARTS
     if "megatron" in kin and any(axis.copies_of for axis in cuts):
         yield HEADS
 

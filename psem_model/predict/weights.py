@@ -10,6 +10,7 @@ from math import prod
 
 from psem_model.predict.parts import PartCosts
 from psem_model.predict.states import Prediction, predict_schedule
+from spec.costs.communication import most_touched
 from spec.costs.memory import MODEL_STATES, Sizes, Unit, Vector
 from spec.costs.owners import Owners
 from spec.devices.mesh import Device
@@ -172,6 +173,7 @@ class Group:
     waiting: Number  # bytes of gradients before the last micro-step
     held: Number  # of these, beyond the slices that they leave
     at_once: Number  # bytes of the copy in which gradients that waited are summed, a unit at a time
+    brought: Number  # bytes of the buffer in which gradients come back from the host, weight by weight
     largest: str = field(compare=False)  # the part that has most of them
     chunks: tuple[Group, ...] = ()  # those of each chunk, where these are summed apart
 
@@ -211,7 +213,13 @@ class StageWeights:
         """Those of each schedule. `shared`: the axis of stages, and how many have what several use."""
         own = ({**mesh, **{a: n for a, n in shared.items() if a in g.schedule.axes}} for g in of)
         found = (self.group(g.schedule, g.weights, sizes) for g, sizes in zip(of, own, strict=True))
-        return tuple(group for group in found if group.weights)
+        here = [group for group in found if group.weights]
+        most = max((group.brought for group in here), default=0)
+        for number, group in enumerate(here):  # one buffer, for the largest of all
+            if most and group.brought == most:
+                here[number] = replace(group, costs=_beside_largest(group.costs, most))
+                break
+        return tuple(here)
 
     def group(self, schedule: Schedule, weights: Collection[str], mesh: Mapping[str, Number]) -> Group:
         """Those of some weights that are here, and what their schedule needs and moves."""
@@ -244,7 +252,10 @@ class StageWeights:
             owners=owners,
             beside=self._beside(names),
         )
-        costs = predict_schedule(schedule, sizes, self.micro_steps)
+        brought = self._brought(schedule, known) if PARAMETERS.name not in names else []
+        devices = prod(mesh[axis] for axis in schedule.rest(State.GRADIENTS).sharded)
+        touched = most_touched(brought, int(devices)) if brought else None
+        costs = predict_schedule(schedule, sizes, self.micro_steps, touched)
         count = owners.count if owners else sum(of.times * len(of.vectors) for of in known)
         is_known = PARAMETERS.name not in names or bool(self.shapes)
         is_counted = self.profile.step_counts and self.policy.counts_steps and is_known
@@ -265,7 +276,19 @@ class StageWeights:
         at_once = self._at_once(schedule, costs.sizes)
         chunks = (replace(self, has=has, chunks=()) for has in self.chunks)
         each = tuple(chunk.group(schedule, weights, mesh) for chunk in chunks)
-        return Group(tuple(names), costs, counts, copied, waiting, held, at_once, largest, each)
+        passes = self.policy.added * max(brought, default=0)
+        of = waiting, held, at_once, passes
+        return Group(tuple(names), costs, counts, copied, *of, largest, each)
+
+    def _brought(self, schedule: Schedule, known: tuple[Weights, ...]) -> list[int]:
+        """Elements of each weight, if gradients are brought back from the host, weight by weight.
+
+        Where parameters are slices, too, slices of gradients are.
+        """
+        is_sliced = schedule.rest(State.PARAMETERS).sharded
+        if not self.policy.added or not schedule.rest(State.GRADIENTS).host or is_sliced:
+            return []
+        return [int(_size(vector)) for of in known for vector in of.vectors * of.times]
 
     def _at_once(self, schedule: Schedule, sizes: Sizes) -> Number:
         """Bytes of the copy in which gradients are summed that rest until then: of the largest unit."""
@@ -315,6 +338,17 @@ class StageWeights:
         )
         place = {axis: self.place[axis] for axis in along} if self.place else {}
         return Owners(along, tuple(sizes), self.profile.fills, place)
+
+
+def _beside_largest(costs: Prediction, size: Number) -> Prediction:
+    """With a buffer of so many bytes on the device, and as large a one on the host, for gradients."""
+    of = State.GRADIENTS
+    return replace(
+        costs,
+        resting={**costs.resting, of: costs.resting[of] + size},
+        hosted={**costs.hosted, of: costs.hosted[of] + size},
+        peak=costs.peak + size,
+    )
 
 
 # ------------------------------------------------------ in place of gradients

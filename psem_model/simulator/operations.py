@@ -69,6 +69,7 @@ class Executor:
         self.network = Network(self.cluster.devices)
         self.activations: dict[int, Activations] = {}
         self.rests = rests
+        self.touched: int | None = None  # elements of weights that are brought back whole, if they are
         self.buckets: dict[int, Array] = {}  # copies of gradients, in which they are reduced
         self.numbers: dict[Buffer, Array] = {  # (devices, how many); sums start at zero
             buffer: self._zero_number(buffer)
@@ -259,10 +260,12 @@ class Executor:
         layout = self.layouts[unit]
         is_own = moved and (layout.owners or op.state in self.rests.unpadded)
         elements = layout.known(moved) if is_own else layout.size(moved)
-        self.network.to_host(elements)
-        if self.store.meter.adds_back(op):
+        is_brought = self.store.meter.adds_back(op)
+        brought = elements if self.touched is None else self.touched * (unit == 0)
+        self.network.to_host(brought if is_brought else elements)
+        if is_brought:
             if self.micro_step:
-                self.network.to_host(elements, "back", self.store.meter.added)
+                self.network.to_host(brought, "back", self.store.meter.added)
             if self.micro_step == self.micro_steps - 1:  # once more, as they rest
                 self.network.to_host(elements, "at last", self.store.meter.widths[Buffer.GRADIENTS])
 

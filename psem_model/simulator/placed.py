@@ -56,14 +56,23 @@ def dealt(lengths: Sequence[int], devices: int) -> list[int]:
     return found
 
 
+def touched(lengths: Sequence[int], slices: int) -> int:
+    """Elements of the weights that one of so many equal slices of all of them meets, at most."""
+    ends = np.cumsum(lengths)
+    size = -(-int(ends[-1]) // slices)
+    begins = np.arange(slices)[:, None] * size
+    meets = (ends > begins) & (ends - lengths < begins + size)
+    return int((meets * np.asarray(lengths)).sum(1).max())
+
+
 @dataclass(frozen=True)
 class Placing:
     """Weights, their schedule, and the stages that have them.
 
     `cuts`: the units that their elements, one after the other, are cut into before each is cut over
     devices; none: one. `pipe`: the axis of those stages in the schedule, if it has one. `group`:
-    of the weights, all of which have this schedule, on whatever stage. `arrays`: how many the weights
-    are; 0: each is one.
+    of the weights, all of which have this schedule, on whatever stage. `arrays`: elements of each array
+    that weights are, in the order of the model; none: each is one.
     """
 
     schedule: Schedule
@@ -72,7 +81,7 @@ class Placing:
     stages: tuple[int, ...]
     pipe: str = ""
     group: int = 0
-    arrays: int = 0
+    arrays: tuple[int, ...] = ()
 
 
 class Given(Model):
@@ -168,7 +177,8 @@ class Placed:
             policy,
             rests,
         )
-        of_all = placing.arrays or len(self.slices)
+        lengths = placing.arrays or tuple(found.elements for found in self.slices.values())
+        of_all = len(lengths)
         owned = _count_of_most([unit for unit in cuts if unit.owners]) or of_all
         self.step_counts = np.zeros(owned if policy.counts_steps else 0, np.float32)
         self.views: dict[Turn, Array] = {}
@@ -176,6 +186,13 @@ class Placed:
         self.done: dict[Turn, int] = {}
         self.gradients: dict[int, Array] = {}
         self.passing: dict[int, dict[tuple[Buffer, int], Block]] = {}
+        gradients = placing.schedule.rest(State.GRADIENTS)
+        is_whole = gradients.host and not placing.schedule.rest(State.PARAMETERS).sharded
+        self.brought: Number = policy.added * max(lengths) if is_whole else 0
+        if is_whole and self.run.store.meter.added:
+            devices = prod(self.cluster.sizes[axis] for axis in gradients.sharded)
+            self.run.touched = touched(lengths, devices)
+            self.run.store.meter.adds_slices = False
         weights = self.units(self.vectors({key: found.array for key, found in self.slices.items()}))
         kept = self.run.store.moments
         self.run.store.start(weights, [numbers.zeros((kept, *row.shape)) for row in weights])
@@ -328,6 +345,8 @@ class Placed:
     def resting(self, host: bool, stage: int) -> dict[State, Number]:
         """Bytes of each state on a stage's first device, or on its part of the host."""
         found = self.run.store.resting(host, self.rests.unpadded, self.rows(stage))
+        if host and self.run.touched is not None:
+            found[State.GRADIENTS] += self.run.store.meter.added * self.run.touched
         for buffer in RESTING:
             state = STATE_OF[buffer]
             rest = self.placing.schedule.rest(state)

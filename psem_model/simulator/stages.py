@@ -268,4 +268,6 @@ class Stage:
     def resting(self, host: bool = False) -> dict[State, Number]:
         """Bytes of each state that rest on the first device, or on its part of the host."""
         found = [placed.resting(host, self.number) for placed in self.placed]
-        return {state: sum(bytes[state] for bytes in found) for state in found[0]}
+        sums = {state: sum(bytes[state] for bytes in found) for state in found[0]}
+        sums[State.GRADIENTS] += max(placed.brought for placed in self.placed)
+        return sums

@@ -76,7 +76,8 @@ class Meter:
         self.makes_copies, self.copied = policy.copied or self.summed != fresh, 0
         quantised = policy.quantised if gathers and policy.quantised is not None else 0
         self.widths[Buffer.VIEW], self.gathered = policy.computed + quantised, policy.bytes_sent
-        self.added = policy.added  # of a copy of gradients on the host, which is added to
+        # of a copy of gradients on the host, which is added to, and whether it is of slices
+        self.added, self.adds_slices = policy.added, True
         self.live = {host: dict.fromkeys(self.widths, 0) for host in (False, True)}
         self.peak: Number = 0
         self.peak_parts = self.bytes(False)
@@ -91,7 +92,8 @@ class Meter:
 
     def width(self, buffer: Buffer, host: bool) -> Number:
         """Bytes of an element of a buffer, and of a copy of it."""
-        copied = self.added if host and buffer is Buffer.GRADIENTS else 0
+        is_copied = host and buffer is Buffer.GRADIENTS and self.adds_slices
+        copied = self.added if is_copied else 0
         return self.widths[buffer] + copied
 
     def adds_back(self, op: Op) -> bool:

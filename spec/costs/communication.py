@@ -5,6 +5,7 @@ A collective along some axes acts on what the other axes leave: each device's sl
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from spec.costs.memory import MODEL_STATES, Sizes
@@ -24,7 +25,7 @@ from spec.language.schedule import (
     Span,
 )
 from spec.models.states import State
-from spec.numbers.arithmetic import Number, quotient
+from spec.numbers.arithmetic import Number, ceil_div, quotient
 
 
 @dataclass(frozen=True)
@@ -84,8 +85,14 @@ def _by_owners(op: Op, sizes: Sizes) -> bool:
     return sizes.owners is not None and op.kind is Kind.ALL_GATHER and op.phase is Phase.PUBLISH
 
 
-def transfers(schedule: Schedule, sizes: Sizes, micro_steps: Number = 1) -> list[Transfer]:
-    """Every operation that moves data, in order."""
+def transfers(
+    schedule: Schedule, sizes: Sizes, micro_steps: Number = 1, touched: Number | None = None
+) -> list[Transfer]:
+    """Every operation that moves data, in order.
+
+    `touched`: elements of the weights of which gradients are brought back whole to be added to; none:
+    slices are.
+    """
     found = []
     for ops, times in ((schedule.micro_step, micro_steps), (schedule.finish, 1)):
         for op in ops:
@@ -95,7 +102,7 @@ def transfers(schedule: Schedule, sizes: Sizes, micro_steps: Number = 1) -> list
                 size, by_owners = elements * sizes.width_sent(op), _by_owners(op, sizes)
                 moved = Transfer(op, often, elements, size, by_owners)
                 is_added_to = is_brought_back(op, schedule, sizes, micro_steps)
-                found += _back_and_forth(moved, sizes) if is_added_to else [moved]
+                found += _back_and_forth(moved, sizes, touched) if is_added_to else [moved]
     return found
 
 
@@ -106,27 +113,48 @@ def is_brought_back(op: Op, schedule: Schedule, sizes: Sizes, micro_steps: Numbe
     return to_host and bool(sizes.policy.added) and micro_steps != 1
 
 
-def _back_and_forth(moved: Transfer, sizes: Sizes) -> list[Transfer]:
+def _back_and_forth(moved: Transfer, sizes: Sizes, touched: Number | None) -> list[Transfer]:
     """Gradients that are added up on the device: each time to the host, and back but for the first;
-    and there once more, as they rest.
+    and slices there once more, as they rest.
     """
     op, times = moved.op, moved.times
     back = Op(Kind.FETCH, op.phase, Buffer.GRADIENTS, Buffer.FRESH, within=op.within, span=Span.UNIT)
-    each, width = quotient(moved.elements, times), sizes.policy.added
-    rest = each * sizes.width_sent(op)
+    own, width = quotient(moved.elements, times), sizes.policy.added
+    each = own if touched is None else touched
     return [
-        replace(moved, bytes=moved.elements * width),
+        Transfer(op, times, times * each, times * each * width),
         Transfer(back, times - 1, (times - 1) * each, (times - 1) * each * width),
-        Transfer(replace(op, phase=Phase.REDUCE), 1, each, rest),
+        Transfer(replace(op, phase=Phase.REDUCE), 1, own, own * sizes.width_sent(op)),
     ]
 
 
-def added_up(schedule: Schedule, sizes: Sizes, micro_steps: Number) -> Number:
-    """Bytes on the host of the copy of gradients that is brought back to be added to."""
+def added_up(
+    schedule: Schedule, sizes: Sizes, micro_steps: Number, touched: Number | None = None
+) -> Number:
+    """Bytes on the host of the copy of gradients that is brought back to be added to: of slices, or of
+    the weights that are `touched`.
+    """
     if not any(is_brought_back(op, schedule, sizes, micro_steps) for op in schedule.micro_step):
         return 0 * sizes.psi
+    if touched is not None:
+        return sizes.policy.added * touched
     slices = schedule.rest(State.GRADIENTS).sharded
     return sizes.policy.added * sizes.at_rest(State.GRADIENTS, slices)
+
+
+def most_touched(weights: Sequence[int], slices: int) -> int:
+    """Elements of the weights of which one of so many equal slices has any part, at most.
+
+    Slices are of all weights, one after the other. (DeepSpeed, runtime/zero/stage_1_and_2.py:
+    get_partition_info)
+    """
+    size, before = ceil_div(sum(weights), slices), 0
+    touched = [0] * slices
+    for weight in weights:
+        for number in range(before // size, ceil_div(before + weight, size)):
+            touched[number] += weight
+        before += weight
+    return max(touched)
 
 
 def totals(found: list[Transfer], zero: Number = 0) -> tuple[Number, Number, Number]:

@@ -96,10 +96,40 @@ def test_gradients_on_the_host_are_brought_back_to_be_added_to_but_for_the_first
     here = plan.stage(0)
     of_gradients = [m for m in here.moved if m.to_host and m.what == "gradients"]
     slices = sum(group.costs.sizes.at_rest(State.GRADIENTS, ("batch",)) for group in here.groups)
-    each = 4 if micro == 1 else 2 * micro + 2 * (micro - 1) + 4
-    assert sum(m.bytes for m in of_gradients) == each * slices
-    often = 1 if micro == 1 else 2 * micro
-    assert sum(m.elements for m in of_gradients) == often * slices
+    lengths = [] if psi else lengths_of(plan)
+    each = met(lengths, devices) if lengths else slices
+    there, back = (micro, micro - 1) if micro > 1 else (0, 0)
+    assert sum(m.bytes for m in of_gradients) == 2 * (there + back) * each + 4 * slices
+    assert sum(m.elements for m in of_gradients) == (there + back) * each + slices
+    buffer = 2 * max(lengths, default=0)
+    assert here.resting[State.GRADIENTS] == buffer
     hosted = sum(group.costs.hosted[State.GRADIENTS] for group in here.groups)
-    assert hosted == (4 if micro == 1 else 6) * slices
+    assert hosted == 4 * slices + (2 * each if micro > 1 else 0) + buffer
     assert not measured(plan, Run()).unequal
+
+
+def lengths_of(plan):
+    """Elements of each weight, in the order of the model."""
+    return [
+        size
+        for piece in plan.stage(0).pieces
+        for size in plan.costs[piece.part.name].parameters.values()
+    ]
+
+
+def met(lengths, devices):
+    """Elements of the weights that a device's slice of all has an element of, at most."""
+    owner = [number for number, length in enumerate(lengths) for _ in range(length)]
+    size = -(-len(owner) // devices)
+    slices = (owner[device * size : (device + 1) * size] for device in range(devices))
+    return max(sum(lengths[number] for number in {*of}) for of in slices)
+
+
+def test_a_device_within_the_embedding_brings_all_of_it_back():
+    """Llama 3 8B on 64: 525,336,576 of words, and what else the fifth slice has parts of."""
+    model = {"config": "llama-3-8b", "sequence": "2048"}
+    asked = Asked("predict", "zero-offload(64)", model=model, profile="zero-offload", accumulate="4")
+    here = plan_of(asked).stage(0)
+    (back,) = (m.elements for m in here.moved if m.collective == "fetch" and m.when == "backward")
+    assert back == 3 * (525_336_576 + 2 * 4096 * (1 + 4096 + 1024 + 14_336))
+    assert here.resting[State.GRADIENTS] == 2 * 525_336_576
