@@ -55,7 +55,7 @@ def on_meshes(draw):
     return schedule, mesh, draw(st.integers(1, 2)), policy
 
 
-@examples(300)
+@examples(150)
 @given(on_meshes())
 def test_verdicts_are_those_of_amounts(case):
     try:

@@ -77,7 +77,7 @@ def covered(draw):
     return schedule, mesh, draw(st.integers(1, 3)), policy
 
 
-@examples(400)
+@examples(150)
 @given(covered())
 def test_forms_and_verdicts_are_those_of_lines(case):
     try:
