@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from proofs.glossary import words_of
 from proofs.premises import conjuncts, hypotheses
 from proofs.registry import ROOT, Result
 from proofs.trusted.infix import text
-from proofs.trusted.kernel import Bool, Obligation, Theorem
+from proofs.trusted.kernel import Obligation, Theorem
 from proofs.trusted.parts import symbols
 from proofs.trusted.theorem import read
 from psem_model.audit.formulas import block, implication, in_general, parts, source, statement
@@ -37,7 +38,7 @@ def lines_of(result: Result, with_tree: bool = False) -> list[str]:
     found = defined(result)
     if found:
         lines += ["", "what is defined"]
-    inner = _inner(found)
+    inner = _inner(result, found)
     found = [part for part in found if _head(part)[1] not in inner]
     for part in found[:MANY]:
         said = _definition(part, inner) if _is_short(part) else ["    long: see --tree"]
@@ -113,15 +114,15 @@ def _is_short(part: Theorem) -> bool:
     return read(part).step.rule == "choose" or len(text(part.goal)) <= SHORT
 
 
-def _inner(found: Sequence[Theorem]) -> dict[str, Theorem]:
-    """Choices of one witness more: they are a part of how another is defined, and of nothing else."""
+def _inner(result: Result, found: Sequence[Theorem]) -> dict[str, Theorem]:
+    """Choices of one witness more: all that speaks of them is the body of another choice."""
     chosen = {_head(part)[1]: part for part in found if read(part).step.rule == "choose"}
-    bodies = (read(part).step.given["body"] for part in chosen.values())
-    return {body.of.name: chosen[body.of.name] for body in bodies if _is_inner(body, chosen)}
-
-
-def _is_inner(body: Bool, chosen: Mapping[str, Theorem]) -> bool:
-    return body.op == "apply" and body.of.name in chosen and "_of_" in body.of.name
+    said = [_symbols(part) for part in (*result.theorems, *assumed(result, "hypothesis"))]
+    said += [_symbols(part) - {_head(part)} for part in found]
+    speak = Counter(name for symbols_of in said for _, name in symbols_of)
+    bodies = [read(part).step.given["body"] for part in chosen.values()]
+    names = {body.of.name for body in bodies if body.op == "apply"}
+    return {name: chosen[name] for name in chosen if name in names and speak[name] == 1}
 
 
 def _symbols(theorem: Theorem) -> set[tuple[int, str]]:

@@ -7,10 +7,10 @@ import tomllib
 import pytest
 
 from proofs.glossary import GLOSSARY
-from proofs.registry import claims
+from proofs.registry import claims, prove, select
 from proofs.trusted.infix import text
 from proofs.trusted.parts import substitute
-from proofs.trusted.terms import Int
+from proofs.trusted.terms import And, Int
 from psem_model.audit.explanation import lines_of, name_of, smt_of, spoken_of
 from psem_model.audit.formulas import shared
 from psem_model.text.errors import BadInput
@@ -144,6 +144,23 @@ def test_what_conclusions_speak_of_is_defined_before_them(psem):
     _, out, _ = psem("explain", "E2")
     defined, concluded = out.index("what is defined"), out.index("what is concluded")
     assert defined < out.index("samples(p, t, j, 0) == 0") < concluded
+
+
+@pytest.mark.parametrize(("besides", "shown"), [(False, ["pair"]), (True, ["pair", "second"])])
+def test_a_choice_is_shown_as_part_of_the_one_choice_that_is_all_that_speaks_of_it(besides, shown):
+    def proof(k):
+        x, y, z = k.integers("x y z")
+        second, _, second_if, _ = k.choose("second", [x, z], y, And(x < y, y < z))
+        pair, _, pair_if, _ = k.choose("pair", [z], x, second(x, z))
+        held = [second_if.at(x=0, y=1, z=2), pair_if.at(x=0, z=2)]
+        two = k.prove("there_is_a_pair", And(pair(2), *[second(0, 2)] * besides), (), held)
+        return (two,)
+
+    (claim,) = select(["S1"])
+    lines = lines_of(prove(claim, proof))
+    defined = lines[lines.index("what is defined") : lines.index("what is concluded")]
+    assert [line.strip() for line in defined if re.fullmatch(r"  \w+ *", line)] == shown
+    assert ("    pair(z) if and only if, for some x, y," in lines) is not besides
 
 
 @pytest.mark.parametrize(
