@@ -6,7 +6,19 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from conformance.case import Case, on
-from conformance.shapes import DEEP, FUSED, FUSED_GROUPED, GROUPED, ODD, SMALL, UNEVEN, WIDE, Decoder
+from conformance.shapes import (
+    DEEP,
+    FUSED,
+    FUSED_GROUPED,
+    GPT,
+    GROUPED,
+    ODD,
+    SMALL,
+    UNEVEN,
+    WIDE,
+    Decoder,
+    Mlp,
+)
 
 
 def combined() -> Iterator[Case]:
@@ -50,6 +62,16 @@ def _waiting() -> Iterator[Case]:
         yield replace(on_host, mesh=on(batch=8), mixed=True, micro_steps=2)
         yield replace(on_host, strategy="hsdp", mesh=on(replica=2, shard=4), reshard=True)
         yield replace(on_host, reshard=False, optimizer="momentum")
+    held = Case("fsdp2", Mlp((6, 30, 6)), on(batch=2), reshard=False, micro_steps=2, each=False)
+    yield held
+    yield replace(held, model=Mlp((20, 20, 20, 20)))
+    yield replace(held, model=replace(GPT, layers=1))
+    one = Decoder(1, 24, 6, 3, 26, 38, 12)
+    yield replace(
+        held, strategy="fsdp2 x tp", model=replace(WIDE, layers=1), mesh=on(batch=2, tensor=2)
+    )
+    on_host = Case("fsdp2", one, on(batch=8), offload=True, fake=True, optimizer="sgd")
+    yield replace(on_host, micro_steps=2, each=False, reshard=True)
 
 
 def _contexts() -> Iterator[Case]:

@@ -67,6 +67,7 @@ def of_stage(run: DistributedModel, costs: StageCosts) -> Iterator[Figure]:
         yield Figure("placeholders", words, size, needed)
     if copied := costs.transient["copied"]:
         most = max(placed.run.store.most_copied for placed in stage.placed)
+        most = max(most, sum(placed.gathered_in for placed in stage.placed))
         yield Figure("copied", "copies of gradients to be summed, at most, bytes", most, copied)
     words = "gathered or fresh at most, bytes"
     passing = sum(placed.most_passing for placed in stage.placed) - stage.never_together

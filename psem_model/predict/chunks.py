@@ -1,4 +1,4 @@
-"""Gradients of a stage's chunks that wait: each is summed after its own last backward."""
+"""Gradients of a stage's chunks that wait, each for its own last backward; and what is copied."""
 
 from __future__ import annotations
 
@@ -36,3 +36,9 @@ def fullest(groups: Sequence[Group], pipe: Pipeline, stage: int, size: Of, left:
         return sum(map(size, groups))
     sizes, rest = ([sum(map(of, some)) for some in chunks] for of in (size, left))
     return fullest_of_sums(pipe, stage, sizes, rest)
+
+
+def copied_at_once(groups: Sequence[Group]) -> Number:
+    """Bytes of copies in which gradients are summed; or, before, of what held views are gathered in."""
+    copies = max((group.at_once for group in groups), default=0)
+    return max(copies, sum(group.gathered_in for group in groups))

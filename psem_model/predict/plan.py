@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from psem_model.predict.activations import Activations
-from psem_model.predict.chunks import apart, fullest
+from psem_model.predict.chunks import apart, copied_at_once, fullest
 from psem_model.predict.parts import BACKWARD, FORWARD, Moved, PartCosts, indices_of
 from psem_model.predict.weights import Group, Placeholders, StageWeights, of_parts, placeholders
 from psem_model.text.figures import counted
@@ -348,7 +348,7 @@ class StageCosts:
             "computing": max(costs.computing for costs in here),
             "offloaded": max(costs.activations for costs in here) if plan.offload else 0,
             "placeholders": self.placeholders.passing,
-            "copied": max((group.at_once for group in self.groups), default=0),
+            "copied": copied_at_once(self.groups),
         }
 
     @property

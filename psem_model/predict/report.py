@@ -198,7 +198,7 @@ class Reported:
             "computing": values,
             "offloaded": "activations to or from the host, a layer or the head at a time",
             "placeholders": "of the embedding or the head, as they pass",
-            "copied": "gradients that waited, to be summed, a unit at a time",
+            "copied": "gradients that waited, to be summed; or views, from what they are gathered in",
         }
         for name, size in stage.transient.items():
             rows.append(self.beside(PASSING[name], size, why[name], f"transient.{name}"))

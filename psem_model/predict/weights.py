@@ -5,16 +5,26 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
-from itertools import groupby
+from itertools import accumulate, groupby
 from math import prod
+from operator import add
 
 from psem_model.predict.parts import PartCosts
 from psem_model.predict.states import Prediction, predict_schedule
 from spec.costs.communication import most_touched
-from spec.costs.memory import MODEL_STATES, Sizes, Unit, Vector
+from spec.costs.memory import MODEL_STATES, Sizes, Turn, Unit, Vector, room
 from spec.costs.owners import Owners
 from spec.devices.mesh import Device
-from spec.language.schedule import GRADIENT_BUFFERS, REDUCTIONS, Buffer, Schedule, Span
+from spec.language.schedule import (
+    GRADIENT_BUFFERS,
+    REDUCTIONS,
+    Buffer,
+    Kind,
+    Op,
+    Phase,
+    Schedule,
+    Span,
+)
 from spec.language.steps import Group as Scheduled
 from spec.models.opaque import PARAMETERS, Shapes
 from spec.models.profiles import COUNT_BYTES, Padding, Profile, Units
@@ -173,6 +183,7 @@ class Group:
     waiting: Number  # bytes of gradients before the last micro-step
     held: Number  # of these, beyond the slices that they leave
     at_once: Number  # bytes of the copy in which gradients that waited are summed, a unit at a time
+    gathered_in: Number  # bytes of what held units are gathered in, beyond what passes
     brought: Number  # bytes of the buffer in which gradients come back from the host, weight by weight
     largest: str = field(compare=False)  # the part that has most of them
     chunks: tuple[Group, ...] = ()  # those of each chunk, where these are summed apart
@@ -277,8 +288,19 @@ class StageWeights:
         chunks = (replace(self, has=has, chunks=()) for has in self.chunks)
         each = tuple(chunk.group(schedule, weights, mesh) for chunk in chunks)
         passes = self.policy.added * max(brought, default=0)
-        of = waiting, held, at_once, passes
+        passing = costs.peak - costs.total - held
+        beside = max(0, self._gathering(schedule, costs.sizes) - passing)
+        of = waiting, held, at_once, beside, passes
         return Group(tuple(names), costs, counts, copied, *of, largest, each)
+
+    def _gathering(self, schedule: Schedule, sizes: Sizes) -> Number:
+        """Bytes of a view, or of those that are held so far, and of what the last are gathered in.
+
+        These are as many as there are ahead, and one: each is there until the next view is copied.
+        """
+        made = [op for op in schedule.micro_step if op.takes_room and op.target is Buffer.VIEW]
+        gathers = [op for op in made if op.kind is Kind.ALL_GATHER]
+        return max((_gathered_by(op, sizes) for op in gathers), default=0) if sizes.ahead else 0
 
     def _brought(self, schedule: Schedule, known: tuple[Weights, ...]) -> list[int]:
         """Elements of each weight, if gradients are brought back from the host, weight by weight.
@@ -338,6 +360,17 @@ class StageWeights:
         )
         place = {axis: self.place[axis] for axis in along} if self.place else {}
         return Owners(along, tuple(sizes), self.profile.fills, place)
+
+
+def _gathered_by(gather: Op, sizes: Sizes) -> Number:
+    """Bytes of the views of one gathering of all units, and of what they are gathered in, at most."""
+    turns = (replace(sizes, turn=Turn(replace(unit, times=1))) for unit in sizes.units)
+    rooms = (room(replace(gather, span=Span.UNIT), turn) for turn in turns)
+    each = [size for size, unit in zip(rooms, sizes.units, strict=True) for _ in range(unit.times)]
+    each = each[::-1] if gather.phase is Phase.BACKWARD else each
+    views = [*accumulate(each)] if gather.span is Span.ALL_UNITS else each
+    beside = (sum(each[max(0, i - sizes.ahead) : i + 1]) for i in range(len(each)))
+    return max(map(add, views, beside), default=0)
 
 
 def _beside_largest(costs: Prediction, size: Number) -> Prediction:

@@ -101,8 +101,7 @@ class Executor:
 
     def execute(self, work: Pass, step: int) -> None:
         """All operations of a pass for one unit, then for the next."""
-        for _ in self.one_by_one(work, step):
-            pass
+        _ = [*self.one_by_one(work, step)]
 
     def one_by_one(self, work: Pass, step: int) -> Iterator[None]:
         """The same, an operation at a time. Views of the units that follow may be made before."""
@@ -175,6 +174,7 @@ class Executor:
         if block is not None and reads != NOTHING and not mixed:
             piece = self._collected(op, unit, Piece(block.array[reads], block.held), within)
         self.store.write(op.target, unit, False, within, piece, writes)
+        self.store.note_gather(op, unit, self.first, self.rests.ahead)
 
     def _collected(self, op: Op, unit: int, has: Piece, within: Slice) -> Piece:
         """What a collective leaves on each device of its slice."""

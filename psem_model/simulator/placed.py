@@ -23,7 +23,7 @@ from psem_model.simulator.models import Backward, Data, Model
 from psem_model.simulator.network import OpKey
 from psem_model.simulator.operations import Executor
 from psem_model.simulator.rests import PADDED, Cut, Rests, flat
-from psem_model.simulator.run import simulate
+from psem_model.simulator.run import Run, simulate
 from psem_model.simulator.single import resting
 from psem_model.simulator.slices import Slices, cut
 from psem_model.simulator.store import Block
@@ -305,27 +305,34 @@ class Placed:
         return sum(found.array[0].astype(np.float32).nbytes for found in self.slices.values())
 
     @cached_property
-    def most_passing(self) -> Number:
-        """Bytes of views and fresh gradients at the fullest moment, as units take their turns.
+    def alone(self) -> Run:
+        """A run of the schedule alone, on the same units: a chunk is computed with all of its weights.
 
-        A chunk is computed with all of its weights: so the schedule is run alone, on the same units.
         More than two micro-batches are like two.
         """
         schedule, sizes = self.placing.schedule, self.cluster.sizes
-        mesh = {axis: sizes[axis] for axis in schedule.axes}
-        run = simulate(
+        return simulate(
             schedule,
-            mesh,
+            {axis: sizes[axis] for axis in schedule.axes},
             self.elements,
             micro_steps=min(self.micro_batches, 2),
             policy=self.policy,
             cuts=self.units_cut,
             rests=self.rests,
         )
-        if not (self.rests.waits_whole and schedule.sliced_by_update):
-            return run.passing
+
+    @property
+    def most_passing(self) -> Number:
+        """Bytes of views and fresh gradients at the fullest moment, as units take their turns."""
+        if not (self.rests.waits_whole and self.placing.schedule.sliced_by_update):
+            return self.alone.passing
         beyond = self._beyond_slices(State.GRADIENTS) * self.run.store.meter.widths[Buffer.GRADIENTS]
-        return run.passing + beyond  # which goes, where slices are left
+        return self.alone.passing + beyond  # which goes, where slices are left
+
+    @property
+    def gathered_in(self) -> Number:
+        """Bytes that there are more of, with what views are gathered in, than at that moment."""
+        return max(0, self.alone.meter.gathering - self.alone.meter.peak)
 
     def waiting(self, keys: Collection[Key]) -> Number:
         """Bytes of gradients of some weights' units that wait whole, beyond the slices that they leave.

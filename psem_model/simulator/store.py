@@ -21,6 +21,7 @@ from spec.language.schedule import (
     Op,
     Phase,
     Schedule,
+    Span,
 )
 from spec.models.states import BytePolicy, State
 
@@ -80,6 +81,7 @@ class Meter:
         self.added, self.adds_slices = policy.added, True
         self.live = {host: dict.fromkeys(self.widths, 0) for host in (False, True)}
         self.peak: Number = 0
+        self.gathering: Number = 0  # at the fullest moment, with what views are gathered in
         self.peak_parts = self.bytes(False)
 
     def bytes(self, host: bool) -> dict[State, Number]:
@@ -125,6 +127,12 @@ class Meter:
             if total > self.peak:
                 self.peak, self.peak_parts = total, self.bytes(False)
 
+    def note_views(self, elements: int) -> None:
+        """There are so many elements of views, with what they are gathered in, and all else."""
+        more = elements - self.live[False][Buffer.VIEW]
+        total = sum(n * self.widths[b] for b, n in self.live[False].items()) + self.copied * self.summed
+        self.gathering = max(self.gathering, total + more * self.widths[Buffer.VIEW])
+
     def take(self, buffer: Buffer, block: Block) -> None:
         """There is a block less."""
         self.live[block.host][buffer] -= block.elements
@@ -153,6 +161,7 @@ class Store:
         self.pads_copies = policy.copied
         # bytes at once of copies of gradients that rest until they are summed
         self.most_copied: Number = 0
+        self.gathered: list[int] = []  # elements of the views of a pass
         self.blocks: dict[tuple[Buffer, int], Block] = {}
         self.at_once = False  # whether what is dropped stays until all units are done
         self.anew = False  # whether results are new blocks, even where there is room
@@ -264,6 +273,15 @@ class Store:
             is_padded = not within and not layout.owners
             size = layout.padded if is_padded else layout.size(within)
             self.most_copied = max(self.most_copied, size * self.meter.summed)
+
+    def note_gather(self, op: Op, unit: int, first: bool, ahead: int) -> None:
+        """A view is copied from what it was gathered in, which stays for as many more as are ahead."""
+        block = self.blocks.get((Buffer.VIEW, unit))
+        if not ahead or block is None or (op.kind, op.target) != (Kind.ALL_GATHER, Buffer.VIEW):
+            return
+        self.gathered = [*([] if first else self.gathered), block.elements]
+        views = self.gathered if op.span is Span.ALL_UNITS else self.gathered[-1:]
+        self.meter.note_views(sum(views) + sum(self.gathered[-1 - ahead :]))
 
     def leave_slices(self) -> None:
         """Slices alone are left of gradients that are whole until they are summed."""
