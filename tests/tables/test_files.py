@@ -161,6 +161,7 @@ def test_a_sentence_with_a_formula_in_it_is_one_sentence(psem):
         assert "an MLP of $4 h$ features. " in notes(psem, name)
 
 
+@pytest.mark.slow
 def test_what_is_said_is_of_the_rows_and_the_columns_that_are_there(psem):
     assert "fused-update: with one micro-step only." in notes(psem, "memory")
     assert "fused-update" not in notes(psem, "memory", "--rows", "dp,zero3")
