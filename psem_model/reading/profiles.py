@@ -29,6 +29,11 @@ EXCLUDING = (
     *(("inside", "outside"), ("again", "keeps"), ("stores", "inside"), ("stores", "again")),
     ("widths", "inside"),
 )
+# keys that are not both true, and what is so where the second one is
+NOT_BOTH = {
+    ("each", "waits_whole"): "gradients wait whole for the last micro-step",
+    ("holds_root", "root_beside"): "weights outside layers are gathered again for backward",
+}
 PLUS = "+"  # between a profile and what is added to it
 
 
@@ -75,6 +80,9 @@ def _with_additions(profile: Profile, names: Iterable[str]) -> Profile:
     """The profile with some additions. Raises BadInput if two of them have the same key."""
     known, said = additions(), dict[str, str]()  # by key, the addition that has it
     names = [*names]
+    if "" in names:
+        given = PLUS.join((profile.name, *names))
+        raise refused("--profile", given, f"a name after each {PLUS}: of {', '.join(known)}")
     kin = {*profile.names, *profile.like, *names}
     for name in names:
         if name not in known:
@@ -148,9 +156,9 @@ def _require_kept(file: File, before: Profile, after: Profile) -> None:
             raise file.wrong(path, shown(both[0]), f"it under one of {keys[0]} and {keys[1]}")
     for path, value in said:
         key = str(path[-1])
-        if key in ("each", "waits_whole") and after.each and after.waits_whole:
-            expected = "each = false, where gradients wait whole for the last micro-step"
-            raise file.wrong(path, shown(value), expected)
+        for (first, second), so in NOT_BOTH.items():
+            if key in (first, second) and getattr(after, first) and getattr(after, second):
+                raise file.wrong(path, shown(value), f"{first} = false, where {so} ({second})")
         left = before
         for other, given in said:
             left = changed(left, {str(other[-1]): given}) if other != path else left

@@ -104,7 +104,8 @@ def test_additions_are_made_one_after_the_other_to_profiles_and_files(file):
         ("fsdp2+nosync", "nearest: no-sync"),
         ("fsdp+no-sync", "nearest: fsdp2"),
         ("ddp+ddp", "expected what may be added: all-to-all-rotate, bf16"),
-        ("ddp+", "expected what may be added"),
+        ("ddp+", "given 'ddp+'; expected a name after each +: of all-to-all-rotate, bf16"),
+        ("ddp++bf16", "given 'ddp++bf16'; expected a name after each +"),
         ("+bf16", "expected a file, or one of chunked, common"),
         ("fully-shard+bf16+bf16", "expected bf16 once"),
     ],
@@ -155,6 +156,13 @@ def test_what_cannot_be_added_is_refused_in_one_line(given, words):
             'like = "ddp"\n' + START + "waits_whole = true",
             "waits_whole: given true; expected each = false",
         ),
+        (
+            START + "holds_root = true\nroot_beside = true",
+            "differs 1, holds_root: given true; expected holds_root = false, where weights outside "
+            "layers are gathered again for backward (root_beside)",
+        ),
+        ('like = "fully-shard"\n' + START + "root_beside = true", "expected holds_root = false"),
+        ('like = "fully-shard+reshard"\n' + START + "holds_root = true", "expected holds_root = false"),
         (START + 'inside = ["scores"]\noutside = ["scores"]', "one of inside and outside"),
         (START + 'again = ["softmax"]\nstores = ["shares"]\ninside = ["shares"]', "stores and inside"),
         (START + 'again = ["shares"]\nstores = ["shares"]', "one of stores and again"),
