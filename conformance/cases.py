@@ -227,6 +227,9 @@ def _later() -> Iterator[Case]:
             chunks=chunks,
             micro_steps=6,
         )
+    for model, n in ((replace(SMALL, layers=1), 2), (GROUPED, 4)):  # the last stage has the head alone
+        for order in ("gpipe", "1f1b"):
+            yield Case("pp", model, on(pipe=n), order=order, micro_steps=5)
     for rotate in ("all-to-all", "all-gather"):
         yield Case("cp", replace(odd, fused=True, sequence=15), on(context=5), rotate=rotate)
         yield Case("cp", replace(even, fused=True), on(context=7), rotate=rotate, samples=1)

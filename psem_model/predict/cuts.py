@@ -10,8 +10,9 @@ from psem_model.text.figures import counted
 from spec.devices.mesh import group_size
 from spec.language.steps import Step
 from spec.models.custom import Custom
+from spec.models.parts import parts
 from spec.models.profiles import Profile
-from spec.models.transformer import Transformer
+from spec.models.transformer import Transformer, is_layer
 from spec.numbers.arithmetic import Number
 from spec.plans.compose import with_copies
 from spec.plans.model_strategies import EXPERTS, HEADS_OF_A_GROUP, INSIDE_MLPS, KV_HEADS, copies_within
@@ -89,13 +90,19 @@ def require_cut_there(found: Expression, model: Transformer | Custom) -> None:
 def require_layers(
     found: Expression, model: Transformer | Custom, stages: int, chunks: int = 1
 ) -> None:
-    """Every chunk of every stage has a layer."""
-    if stages * chunks > model.layers:
-        raise found.wrong_size(
-            found.product.pipe or "",
-            f"{stages} stages, of {counted(chunks, 'chunk')} each",
-            f"at most {model.layers} in all, one for each layer",
-        )
+    """Every chunk of every stage has a layer, but the last one may have a head alone."""
+    most, expected = most_chunks(model)
+    if stages * chunks > most:
+        given = f"{stages} stages, of {counted(chunks, 'chunk')} each"
+        raise found.wrong_size(found.product.pipe or "", given, expected)
+
+
+def most_chunks(model: Transformer | Custom) -> tuple[int, str]:
+    """How many chunks there are at most, if layers are spread evenly over them, in number and words."""
+    last = parts(model)[-1].name
+    has_one = not is_layer(last)
+    more, most = f", and one for the {last}" * has_one, model.layers + has_one
+    return most, f"at most {most:,} in all, one for each layer{more}"
 
 
 def may_be_uneven(profile: Profile) -> tuple[str, ...]:

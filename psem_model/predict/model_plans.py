@@ -11,6 +11,7 @@ from typing import Any
 from psem_model.predict.asked import OF_PIPELINES, Asked
 from psem_model.predict.cuts import (
     copied,
+    most_chunks,
     named,
     require_cut_there,
     require_even,
@@ -204,11 +205,11 @@ def of_step(
     pipe = Pipeline(Order.ONE_F_ONE_B, 1, micro_batches)
     if step.pipe:
         pipe = _pipeline(asked, path, model, sizes[step.pipe], micro_batches)
-        if not pipe.layers and pipe.virtual_stages > model.layers:
+        most, expected = most_chunks(model)
+        if not pipe.layers and pipe.virtual_stages > most:
             raise BadInput(
                 f"--devices, --chunks: given {counted(pipe.stages, 'stage')} of "
-                f"{counted(pipe.chunks, 'chunk')}; expected at most {model.layers:,} chunks in all, "
-                "one for each layer"
+                f"{counted(pipe.chunks, 'chunk')}; expected {expected}"
             )
     planned = _planned(
         asked,

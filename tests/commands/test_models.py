@@ -317,14 +317,19 @@ def test_no_more_tokens_are_taken_than_there_are_learned_places(command, psem):
         (["tp(7)"], "given 7 along tensor; expected a divisor of 12, the key-value heads"),
         (["cp-all-to-all(5)"], "given 5 along context; expected a divisor of 12"),
         (["tp(4) * cp-all-to-all(2)"], "given 8 along tensor x context; expected a divisor of 12"),
-        (["pp(13)"], "expected at most 12 in all"),
-        (["pp", "--devices", 13], "expected at most 12 in all"),
+        (["pp(14)"], "expected at most 13 in all, one for each layer, and one for the head"),
     ],
 )
 def test_a_product_that_cannot_cut_the_model_is_not_checked(args, words, psem):
     code, out, err = psem("check", *args, "--config", CONFIGURATIONS[0].parent / "gpt2.json")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert words in err
+
+
+@pytest.mark.parametrize("order", ["gpipe", "1f1b", "zb-h1"])
+def test_the_last_stage_may_have_the_head_alone(order, psem):
+    options = ["--vocabulary", 9, "--accumulate", 18, "--order", order]
+    assert psem("simulate", "pp(9)", *SHAPE, *options)[0] == 0
 
 
 @pytest.mark.parametrize("name", ["tppp", "zero4", "tp+spp", "zero1*tppp", "megatron-tp"])

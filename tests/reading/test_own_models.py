@@ -127,7 +127,7 @@ def test_several_layers_are_refused(refused):
         (("predict", "tp(2)", "--sequence", "4"), "expected 1, as no value has the index s"),
         (("predict", "tp(2)", "--sequence", "1", "--profile", "fsdp2"), "expected textbook"),
         (("predict", "tp(2)", "--sequence", "1", "--layers", "3"), "expected one of the two"),
-        (("predict", "tp(2) * pp(9)", "--sequence", "1"), "at most 8 in all"),
+        (("predict", "tp(2) * pp(10)", "--sequence", "1"), "at most 9 in all"),
         (("simulate", "tp(2)", "--sequence", "1", "--arithmetic", "exact"), "modular"),
         (("check", "cp"), "a model with values of s"),
         (("check", "tp(3)"), "a divisor of 256"),
