@@ -12,6 +12,7 @@ from conformance.shapes import (
     BY_NUMBER,
     DEEP,
     EVEN,
+    FEW,
     FUSED,
     FUSED_GROUPED,
     GPT,
@@ -22,6 +23,8 @@ from conformance.shapes import (
     ODD,
     PLAIN,
     SMALL,
+    TOKENS,
+    TURNED_OTHERWISE,
     UNEVEN,
     WIDE,
     WITH_EXPERTS,
@@ -268,8 +271,15 @@ def _configured() -> Iterator[Case]:
 def _eager() -> Iterator[Case]:
     """What one process keeps of transformers' modules, operation by operation."""
     for model in (*ALONE, *BY_NUMBER, *NORMED_AFTER):
+        # of one sample choices of experts are a multiple of them, too
+        tokens = 2 * TOKENS if "num_experts_per_tok" in dict(model.fields) else TOKENS
         for mixed in (False, True):
             yield Case("eager", model, on(batch=1), mixed=mixed)
+            yield Case("eager", model.but(sequence=tokens), on(batch=1), samples=1, mixed=mixed)
+    for model in (*FEW, TURNED_OTHERWISE):
+        for samples in (1, 2):
+            yield Case("eager", model, on(batch=1), samples=samples)
+    yield Case("eager", TURNED_OTHERWISE, on(batch=1), samples=3, mixed=True)
 
 
 def _whole_words() -> Iterator[Case]:

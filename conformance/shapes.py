@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+TOKENS = 7  # of a sample, of models by configuration
+
 
 @dataclass(frozen=True)
 class Mlp:
@@ -57,7 +59,13 @@ class Configured:
 
     def __str__(self) -> str:
         numbers = (str(n) for _, n in self.fields if isinstance(n, int) and not isinstance(n, bool))
-        return f"{self.family} {'-'.join(numbers)} {self.vocabulary}"
+        tokens = f" of {self.sequence} tokens" * (self.sequence != TOKENS)
+        return f"{self.family} {'-'.join(numbers)} {self.vocabulary}{tokens}"
+
+    def but(self, sequence: int = 0, **fields: Any) -> Configured:
+        """The same with other fields, or with so many tokens."""
+        changed = tuple((dict(self.fields) | fields).items())
+        return replace(self, fields=changed, sequence=sequence or self.sequence)
 
 
 EVEN, ODD, PLAIN = Mlp((8, 16, 8)), Mlp((7, 13, 5)), Mlp((12, 20, 20, 4), biases=False)
@@ -75,7 +83,7 @@ LARGE = Mlp((300, 700, 700, 300))  # of more than one bucket, by default
 
 def configured(family: str, **of: Any) -> Configured:
     """A small model of transformers, of 31 words and 7 tokens; rows of no weight divide by 4."""
-    return Configured(family, tuple(of.items()), 31, 7)
+    return Configured(family, tuple(of.items()), 31, TOKENS)
 
 
 LIKE_LLAMA = {
@@ -136,6 +144,8 @@ OF_LLAMA_4 = FEW_HEADS | {
     **{"intermediate_size_mlp": 10, "interleave_moe_layer_step": 2},
 }
 FEW_WIDE = {**FEW_HEADS, **OF_EXPERTS, "moe_intermediate_size": 9}
+LATENT = configured("deepseek_v3", **OF_LATENT)
+FALCON_OF_GROUPS = configured("falcon", **OF_FALCON, new_decoder_architecture=True, num_kv_heads=1)
 BY_NUMBER = (  # tokens of experts, and heads, are taken by numbers; norms have one more than a scale
     configured("mixtral", **FEW_HEADS, num_local_experts=4, **OF_EXPERTS),
     configured("qwen3_moe", **FEW_WIDE, num_experts=7),
@@ -143,13 +153,13 @@ BY_NUMBER = (  # tokens of experts, and heads, are taken by numbers; norms have 
     configured("gpt_oss", **FEW_HEADS, num_local_experts=4, **OF_EXPERTS),
     configured("llama4_text", **OF_LLAMA_4),
     configured("deepseek_v2", **OF_LATENT, topk_method="greedy"),
-    configured("deepseek_v3", **OF_LATENT),
+    LATENT,
     configured("gemma", **LIKE_LLAMA | {"head_dim": 6}),
     configured("gemma2", **FEW_HEADS, sliding_window=3),
     configured("gemma3_text", **FEW_HEADS, sliding_window=3),
     configured("falcon", **OF_FALCON),
     configured("falcon", **OF_FALCON | APART | {"num_hidden_layers": 3}),
-    configured("falcon", **OF_FALCON, new_decoder_architecture=True, num_kv_heads=1),
+    FALCON_OF_GROUPS,
 )
 OF_OPT: dict[str, Any] = {
     **{"num_hidden_layers": 4, "hidden_size": 20, "num_attention_heads": 5, "ffn_dim": 27},
@@ -159,6 +169,21 @@ NORMED_AFTER = (  # sums are normalised; words have features of their own, or no
     configured("opt", **OF_OPT, word_embed_proj_dim=20),
     configured("opt", **OF_OPT | {"num_hidden_layers": 2}, word_embed_proj_dim=14),
 )
+FEW = (  # of one head, of one group of heads, of several, or of one token: which arrays are views
+    *(model.but(num_attention_heads=1, num_key_value_heads=1) for model in (ALONE[0], ALONE[5])),
+    ALONE[0].but(num_attention_heads=2, num_key_value_heads=1),
+    ALONE[0].but(hidden_size=24, num_attention_heads=4, num_key_value_heads=2),
+    ALONE[1].but(n_head=1),
+    NEOX.but(num_attention_heads=1),
+    NEOX.but(num_attention_heads=2),
+    LATENT.but(sequence=8, num_attention_heads=1, num_key_value_heads=1),
+    configured("qwen3", **FEW_HEADS | {"num_attention_heads": 6, "num_key_value_heads": 3}),
+    configured("llama", **FEW_HEADS),
+    FALCON_OF_GROUPS.but(hidden_size=24, num_attention_heads=4, num_kv_heads=2),
+    FALCON_OF_GROUPS.but(hidden_size=24, num_attention_heads=4, alibi=True),
+    *(model.but(sequence=1) for model in (ALONE[0], NEOX, ALONE[6])),
+)
+TURNED_OTHERWISE = configured("gemma3_text", **FEW_HEADS | {"num_hidden_layers": 7}, sliding_window=3)
 WITH_EXPERTS = (
     configured("mixtral", **FEW_HEADS, num_local_experts=3, **OF_EXPERTS),
     configured("qwen3_moe", **FEW_HEADS, num_experts=3, moe_intermediate_size=9, **OF_EXPERTS),

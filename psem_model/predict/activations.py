@@ -19,8 +19,8 @@ from spec.pipelines.idle_and_held import (
     in_flight,
     waiting_beside,
 )
-from spec.pipelines.pipeline import Pipeline, virtual_stage
-from spec.pipelines.stages import before_layers, layers_before
+from spec.pipelines.pipeline import Pipeline
+from spec.pipelines.stages import before_layers, layers_of_chunk
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Activations:
     def with_numbers(self, model: Transformer, width: Number, offload: bool) -> Number:
         """That of all parts, where they are not on the host, and numbers of samples."""
         of_parts = [0 for _ in self.chunks] if offload else self._of_chunks()
-        numbers = [self._numbers(chunk, model, width) for chunk in self.chunks]
+        numbers = [self._numbers(chunk, model, width) for chunk in range(len(self.chunks))]
         if self.profile.samples is not Samples.STEP:
             return self._fullest(of_parts, [each.places + each.tokens for each in numbers])
         of_step = [self.pipe.micro_batches * each.tokens for each in numbers]
@@ -65,11 +65,15 @@ class Activations:
             return of_step[0] + self._fullest(of_parts, places)
         return self._fullest(of_parts, places, once=of_step)
 
-    def _numbers(self, chunk: Mapping[str, int], model: Transformer, width: Number) -> Numbers:
+    def _numbers(self, chunk: int, model: Transformer, width: Number) -> Numbers:
         """Those of the parts of a chunk, which are of the same sizes, on the same mesh."""
-        programs = [each.program for name, each in self.costs.items() if chunk[name]]
-        of = next(iter(self.costs.values()))
-        return numbers_of(programs, model, of.indices, of.mesh, width)
+        programs = [each.program for name, each in self.costs.items() if self.chunks[chunk][name]]
+        of, sets = next(iter(self.costs.values())), model.sets_of_angles(*self._layers(chunk))
+        return numbers_of(programs, model, of.indices, of.mesh, width, sets)
+
+    def _layers(self, chunk: int) -> tuple[int, int]:
+        """The first layer of a chunk, and the first one after it."""
+        return layers_of_chunk(self.model, self.number, chunk, self.pipe)
 
     def _fullest(
         self,
@@ -114,24 +118,21 @@ class Activations:
         for number, (size, chunk) in enumerate(zip(self._of_chunks(*names), self.chunks, strict=True)):
             costs = {name: self.costs[name] for name in self._some(*names) if chunk[name]}
             more = {name: each.waiting(*of) - each.kept(*of) for name, each in costs.items()}
-            virtual = int(virtual_stage(self.pipe, self.number, number))
-            backward = _backward(more, chunk, self.model, self.pipe, virtual)
+            backward = _backward(more, chunk, self.model, self._layers(number))
             changes = [0, *accumulate(count * more[name] for name, count in backward)]
             found.append((size + changes[-1], size + max(changes)))
         return found
 
 
 def _backward(
-    more: dict[str, Number], chunk: Mapping[str, int], model: Model, pipe: Pipeline, virtual: int
+    more: dict[str, Number], chunk: Mapping[str, int], model: Model, numbers: tuple[int, int]
 ) -> Iterator[tuple[str, int]]:
     """The parts of a chunk from the last on, and how many in a row; layers of one sign in any order."""
     layers = {name: size for name, size in more.items() if is_layer(name)}
     first_ones = [part.name for part in before_layers(model)]
     yield from ((name, 1) for name in reversed(more) if name not in (*layers, *first_ones))
     if min(layers.values(), default=0) < 0 < max(layers.values(), default=0):
-        of = model.layers, pipe.virtual_stages, pipe.layers
-        first, end = (layers_before(v, *of) for v in (virtual, virtual + 1))
-        for number in reversed(range(first, end)):
+        for number in reversed(range(*numbers)):
             yield from ((name, 1) for name in model.layers_of(number, number + 1) if name in layers)
     else:
         yield from ((name, chunk[name]) for name in layers)

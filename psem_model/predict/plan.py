@@ -1,7 +1,4 @@
-"""A plan: a model, transformer or opaque, how it is placed on a mesh, and what devices hold and send.
-
-Everything is evaluated by the specification's own functions on the step.
-"""
+"""A plan: a model, how it is placed on a mesh, and what devices hold and send in a step of it."""
 
 from __future__ import annotations
 
@@ -18,6 +15,7 @@ from psem_model.text.figures import counted
 from spec.costs.communication import Transfer, transfers
 from spec.costs.memory import MODEL_STATES, Sizes
 from spec.costs.model_costs import Indices, parameters
+from spec.costs.views import with_views
 from spec.derivation.programs import NOTHING
 from spec.derivation.steps import derive
 from spec.derivation.two_parts import gradients_last
@@ -74,13 +72,17 @@ class Plan:
     told: int | None = None
 
     @cached_property
+    def derived(self) -> Step:
+        """Programs of the model's parts, of any sizes, and the schedules of their weights."""
+        given = self.product, self.parts, self.again
+        return self.written or derive(*given, profile=self.in_plan)
+
+    @cached_property
     def step(self) -> Step:
-        """Programs of the model's parts, and the schedules of their weights."""
-        found = self.written
-        if found is None:
-            found = derive(self.product, self.parts, self.again, profile=self.in_plan)
-        in_two = map(gradients_last, found.programs) if self.pipe.in_two_parts else found.programs
-        return replace(found, programs=tuple(in_two))
+        """The same of its sizes, which tell views from copies, and with backward in two parts."""
+        found = (with_views(p, self.indices, self.mesh) for p in self.derived.programs)
+        in_two = map(gradients_last, found) if self.pipe.in_two_parts else found
+        return replace(self.derived, programs=tuple(in_two))
 
     @cached_property
     def in_plan(self) -> Profile:
@@ -95,19 +97,19 @@ class Plan:
     @property
     def axes(self) -> tuple[Axis, ...]:
         """What the model is cut along."""
-        return self.step.programs[0].axes
+        return self.derived.programs[0].axes
 
     @cached_property
     def indices(self) -> Indices:
         """How many values each index has in all. Slots of experts: each device's own, rounded up."""
         model, multiple = self.profile.computed(self.model), self.profile.words_a_device
-        given = model, self.micro_batch, self.sequence, multiple, self.axes, self.sample_axes
-        return indices_of(*given, self.mesh)
+        sizes = model, self.micro_batch, self.sequence
+        return indices_of(*sizes, multiple, self.axes, self.sample_axes, self.mesh)
 
     @property
     def sample_axes(self) -> tuple[str, ...]:
         """The axes whose devices have samples of their own, and not those of the whole group."""
-        ops = (op for group in self.step.groups for op in group.schedule.micro_step)
+        ops = (op for group in self.derived.groups for op in group.schedule.micro_step)
         alike = {axis for op in ops if op.kind is Does.BACKWARD for axis in op.axes}
         return tuple(a.name for a in self.axes if a.stream == SAMPLES and a.name not in alike)
 
@@ -190,9 +192,7 @@ class Plan:
         The first; of backwards in two parts more wait on later stages, and in a V these have more of
         their second chunk, so that it may be the last.
         """
-        pipe = self.pipe
-        found = alike(self.model, pipe)
-        ends = -1 if pipe.in_two_parts else 0
+        found, ends = alike(self.model, self.pipe), -1 if self.pipe.in_two_parts else 0
         kinds = ([StageCosts(self, of[end], len(of)) for end in (0, ends)] for of in found)
         return tuple(max(kind, key=lambda stage: stage.activations) for kind in kinds)
 

@@ -45,6 +45,7 @@ from spec.plans.modes import Mode
 
 ARRAYS = {  # of which weights one array is made, by what `JOINED` calls them
     "qkv": "of queries, keys and values",
+    "heads": "of queries, keys and values, head after head",
     "mlp": "of the gate and what it opens",
     "experts": "of the gate and what it opens, of all experts",
     "latent": "of latent attention: of queries, of what keys are made from, of keys and values",

@@ -18,10 +18,6 @@ SLICED = (
     "without the embedding in its plan, layers take all tokens for slices of more: it fails, or with "
     "learned places and fused attention computes something else"
 )
-# seen of transformers 5.23, of phi3, gpt_neox, falcon, qwen3 and deepseek
-ALONE = (
-    "of one sample it keeps 13 % less to 15 % more: where arrays are views of others, it is otherwise"
-)
 # Megatron-LM: core/transformer/attention.py (num_query_groups < world_size)
 HEADS = "it makes no copies of key-value heads: it gathers queries, keys and values in each layer"
 
@@ -34,8 +30,6 @@ def unlike(plan: Plan) -> Iterator[str]:
         yield BUCKETS
     if "whole-words" in kin and any(axis.stream and axis.weight_indices for axis in cuts):
         yield SLICED
-    if "eager" in kin and isinstance(plan.model, Transformer) and plan.micro_batch == 1:
-        yield ALONE
     if "megatron" in kin and any(axis.copies_of for axis in cuts):
         yield HEADS
 

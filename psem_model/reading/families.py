@@ -113,6 +113,7 @@ def _falcon(fields: Fields) -> Has:
         "distances": distances,
         "angles": not distances,
         "numbered_heads": new or one_key,
+        "spread_keys": new,
     }
 
 

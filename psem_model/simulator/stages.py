@@ -46,8 +46,7 @@ class Kept:
         """Bytes on a device, of one micro-batch in one chunk."""
         if not self.anything:
             return 0
-        # layers of all kinds that are turned have the same cosines and sines
-        found = {LAYER if is_turned(block.name) else block.name: block for block in blocks}
+        found = {_turned_alike(block) or block.name: block for block in blocks}
         tokens = 0 if self.at_once else self._of_tokens(found)
         return tokens + sum(self._of_places(block) for block in found.values())
 
@@ -73,6 +72,15 @@ class Kept:
             each = tables.sizes["b"] if tables.model.spare else 1  # counted for each sample
             return np.zeros((each, tables.sizes["s"]), np.int64).nbytes
         return COUNT.nbytes if block.name == HEAD else 0
+
+
+def _turned_alike(block: Block) -> str:
+    """What layers with the same cosines and sines share: those of all kinds, or that have a window."""
+    tables = block.devices.tables
+    if not (is_turned(block.name) and isinstance(tables, TransformerTables)):
+        return ""
+    has_window = tables.model.angles_of_windows and tables.model.window(block.layer)
+    return f"{LAYER} with a window" if has_window else LAYER
 
 
 def _tokens(block: Block) -> Array:

@@ -1,4 +1,4 @@
 """What a step holds and sends.
 
-In order: owners, memory, communication, lifetimes, model_costs.
+In order: owners, memory, communication, lifetimes, model_costs, views.
 """

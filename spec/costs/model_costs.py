@@ -114,8 +114,8 @@ def fullest_moment(program: Program, indices: Indices, mesh: Mesh) -> Number:
 class Numbers:
     """Bytes that parts keep of one micro-batch: of its tokens, and of the places of a sample's.
 
-    Places are numbers, where they are learned, else cosines and sines, once for all layers. With them
-    is the count by which a mean loss is divided.
+    Places are numbers, where they are learned, else cosines and sines, once for all layers that have
+    the same. With them is the count by which a mean loss is divided.
     """
 
     tokens: Number
@@ -123,9 +123,14 @@ class Numbers:
 
 
 def numbers_of(
-    programs: Iterable[Program], model: Transformer, indices: Indices, mesh: Mesh, width: Number
+    programs: Iterable[Program],
+    model: Transformer,
+    indices: Indices,
+    mesh: Mesh,
+    width: Number,
+    sets: int = 1,
 ) -> Numbers:
-    """Those of some parts, on one device. `width`: bytes of a cosine."""
+    """Those of some parts, on one device. `width`: bytes of a cosine; `sets`: of cosines and sines."""
     of = {program.part.name: program for program in programs}
     tokens = sum(_tokens(of[name], READS[name], indices, mesh) for name in of if name in READS)
     each = indices["b"] if model.spare else 1  # each sample's own are counted (transformers, OPT)
@@ -133,7 +138,7 @@ def numbers_of(
     is_needed = model.turned and any(map(is_turned, of))
     width = FULL if model.angles_in_full else width
     features = model.turned_features if not model.paired_angles else quotient(model.turned_features, 2)
-    turned = 2 * width * indices["s"] * features if is_needed else 0
+    turned = 2 * width * indices["s"] * features * sets if is_needed else 0
     return Numbers(NUMBER_BYTES * tokens, learned + turned + (COUNT_BYTES if HEAD in of else 0))
 
 

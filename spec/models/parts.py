@@ -9,6 +9,7 @@ from functools import lru_cache
 from spec.models.custom import Custom
 from spec.models.opaque import Opaque, opaque
 from spec.models.transformer import (
+    BY_HEADS,
     DENSE,
     EMBEDDING,
     HEAD,
@@ -144,8 +145,21 @@ def _from_tokens(part: Builder, model: Transformer, y: Value) -> tuple[Value, Va
         x = _turned(part, model, x)
         return part.normalise(model.norm, x.indices[-1], x, replace(x, name=f"{x.name}_unit"))
 
+    def taken(x: Value) -> Value:
+        """Its heads, by their numbers: a copy."""
+        if not (model.in_steps and model.numbered_heads):
+            return x
+        return part.contract(x, _constant("ones", "b"), replace(x, name=f"{x.name}_taken"))
+
+    def spread(x: Value) -> Value:
+        """One for each head of a group."""
+        if not (model.in_steps and model.spread_keys and model.turned):
+            return x
+        each = Value(f"{x.name}_spread", ("b", "s", "g", "r", "d"))
+        return part.contract(x, _constant("ones", "r"), each)
+
     q = placed(_projected(part, model, y, "query", "g", "r", "d"))
-    k = placed(_projected(part, model, y, "key", "g", "d"))
+    k = placed(spread(taken(_projected(part, model, y, "key", "g", "d"))))
     if model.tempered and not model.turned:
         width = FULL if model.in_steps else 0
         by = _constant("temperatures", "s", width=width)
@@ -153,7 +167,7 @@ def _from_tokens(part: Builder, model: Transformer, y: Value) -> tuple[Value, Va
     keys = _of_keys(part, "keys", k)
     if model.in_steps and model.numbered_heads:
         _number(part, "head_numbers", 2 * NUMBER_BYTES, _constant("ones", "h"), "h")
-    return q, keys, _of_keys(part, "values", _projected(part, model, y, "value", "g", "d"))
+    return q, keys, _of_keys(part, "values", taken(_projected(part, model, y, "value", "g", "d")))
 
 
 def _latent(part: Builder, model: Transformer, y: Value) -> tuple[Value, Value, Value]:
@@ -310,7 +324,8 @@ def layer(model: Transformer, kind: LayerKind = USUAL) -> Part:
     found = part.part(normed("mlp_sum", part.add(middle, mixed, _stream("layer_out"))))
     arrays = model.arrays(bool(model.experts) and DENSE not in kind)
     named = tuple(tuple(f"{part.of}{name}" for name in names) for names in arrays)
-    return replace(found, arrays=named, reads_first=model.reads_first)
+    by_heads = not BY_HEADS.isdisjoint(model.joined)
+    return replace(found, arrays=named, by_heads=by_heads, reads_first=model.reads_first)
 
 
 WORD_WEIGHT = "word_weight"

@@ -81,7 +81,7 @@ class Profile:
     `composes`: functions that are several operations keep what each of these reads. `routes`: choosing
     experts keeps its numbers, and so are weighed results of experts kept; where odds weigh what experts
     read, each takes every token. `as_computed`: values in the type computed with, and not in fp32.
-    `views`: of an array that several products make, all is kept where a norm keeps a part. `whole`:
+    `views`: of what is kept arrays take room, and no views of them (`spec.costs.views`). `whole`:
     values that each device has of all words, where words are cut; and weights whose words are not.
     `samples`: whose numbers are kept. `maximum`: of each token the largest logit is found first.
 
@@ -305,7 +305,7 @@ def realised(part: Part, profile: Profile, width: Number) -> Part:
     """The part as a system computes it, with weights of `width` bytes."""
     of_rows = frozenset(v.name for op in part.operations for v in _of_rows(op, profile))
     between = frozenset(v.name for op in part.operations for v in _between(op, profile))
-    stores = profile.stores | between | (of_rows - profile.again) | _beside_norms(part, profile, width)
+    stores = profile.stores | between | (of_rows - profile.again)
     sized = _sized(_copied(part, profile, width), profile, width)
     uncut = profile.whole.intersection(weight.name for weight in part.weights)
     return replace(
@@ -316,6 +316,8 @@ def realised(part: Part, profile: Profile, width: Number) -> Part:
         apart=profile.apart,
         overwritten=profile.overwritten,
         arrays=part.arrays,
+        by_heads=part.by_heads,
+        views=profile.views,
         reads_first=part.reads_first,
         held=profile.held,
         gathers_again=profile.gathers_again,
@@ -349,16 +351,6 @@ def _between(operation: Operation, profile: Profile) -> tuple[Value, ...]:
     count = BETWEEN.get(operation.function, 0) if profile.composes else 0
     makes = operation.makes
     return tuple(replace(makes, name=f"{makes.name}_between{number}") for number in range(1, count + 1))
-
-
-def _beside_norms(part: Part, profile: Profile, width: Number) -> frozenset[str]:
-    """What is one array with what a norm reads, and keeps: where that is copied, it is another."""
-    copied = profile.in_full if width < FULL else frozenset[str]()
-    norms = [op for op in part.operations if op.function in NORM_FUNCTIONS - copied]
-    kept = {op.reads[0].name for op in norms if profile.views}
-    made = {weight.name: part.first_readers[weight].makes.name for weight in part.weights}
-    arrays = ({made[name] for name in names if name in made} for names in part.arrays)
-    return frozenset[str]().union(*(array for array in arrays if array & kept))
 
 
 def _of_rows(norm: Operation, profile: Profile) -> tuple[Value, ...]:
@@ -415,8 +407,7 @@ def _copied(part: Part, profile: Profile, width: Number) -> Part:
         work.operations.append(replace(operation, reads=reads, makes=makes))
         for value in _between(operation, profile):
             _copy(work, makes, value.name, value.width)
-        if profile.repeats and operation.makes.name in ("keys", "values"):
-            makes = operation.makes
+        if profile.repeats and makes.name in ("keys", "values") and "r" not in makes.indices:
             b, u, g, d = makes.indices
             each = Value(f"{makes.name}_repeated", (b, u, g, "r", d))
             now[makes] = work.contract(makes, Value("ones", ("r",), Role.CONSTANT, 0), each)

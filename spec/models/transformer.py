@@ -65,7 +65,8 @@ OF_LATENT = (
     ("key_straight_weight", "value_weight"),
 )
 # weights that may be one array, beside each other along what they make
-JOINED = {"qkv": OF_QKV, "mlp": OF_MLP, "experts": OF_MLP, "latent": OF_LATENT}
+JOINED = {"qkv": OF_QKV, "heads": OF_QKV, "mlp": OF_MLP, "experts": OF_MLP, "latent": OF_LATENT}
+BY_HEADS = {"heads", "latent"}  # of these, whose arrays have head after head
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,7 @@ class Transformer:
     spare: Number = 0  # learned places before that of the first token
     rotary: Number | None = None  # features of a head that are turned, the first ones; none: all
     angles: bool = True  # where none are learned, queries and keys are turned by their position
+    angles_of_windows: bool = False  # layers with a window turn by other angles than those without
     distances: bool = False  # scores fall with the distance of the key (ALiBi)
     windows: tuple[Number, ...] = ()  # of the layers in turn: latest tokens that one sees; 0: all
     chunked: bool = False  # windows are chunks of a sample: a token sees those of its own
@@ -136,7 +138,8 @@ class Transformer:
     paired_angles: bool = False  # cosines and sines are there once for the two features of a pair
     offset_scales: bool = False  # a norm is scaled by one more than its weight
     scaled_words: bool = False  # words are multiplied by a number
-    numbered_heads: bool = False  # heads of keys and of values are taken by their numbers
+    numbered_heads: bool = False  # heads of keys and of values are taken by their numbers: copies
+    spread_keys: bool = False  # keys are turned for each head, and not for each group
     routed: bool = False  # what choosing experts keeps is told, and who `takes_each`
     in_steps: bool = False  # what is several operations is told
     further: Number = 0  # modules that predict further tokens: the published model has them besides
@@ -162,6 +165,13 @@ class Transformer:
         A mask, as that of later tokens is: scores of all pairs are there.
         """
         return self.windows[layer % len(self.windows)] if self.windows else 0
+
+    def sets_of_angles(self, first: int, after: int) -> int:
+        """How many sets of cosines and sines layers have together, from `first` to `after`."""
+        if not (self.angles_of_windows and self.windows):
+            return 1
+        layers = range(first, min(after, first + len(self.windows)))
+        return len({self.window(layer) == 0 for layer in layers})
 
     def layer_kind(self, layer: int) -> LayerKind:
         """How a layer differs from most."""

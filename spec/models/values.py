@@ -155,9 +155,10 @@ class Part:
     that backward has from others that are kept, and which take no room of their own. `apart`: terms of
     a cotangent are summed over devices one by one, and not together. `overwritten`: of values that a
     kernel which reads them overwrites with their cotangents. `arrays`: names of weights that are one
-    array. `reads_first`: rows of weights are what products read. `held`: names of values that are kept
-    as they are gathered; `gathers_again`: others are gathered for backward alone, even where it makes
-    again what forward gathered.
+    array; `by_heads`: in it lies head after head. `views`: of what is kept arrays take room, and no
+    views of them. `reads_first`: rows of weights are what products read. `held`: names of values that
+    are kept as they are gathered; `gathers_again`: others are gathered for backward alone, even where
+    it makes again what forward gathered.
     """
 
     name: str
@@ -170,6 +171,8 @@ class Part:
     apart: bool = False
     overwritten: frozenset[str] = frozenset()
     arrays: tuple[tuple[str, ...], ...] = ()
+    by_heads: bool = False
+    views: bool = False
     reads_first: bool = False
     held: frozenset[str] = frozenset()
     gathers_again: bool = False

@@ -16,7 +16,7 @@ from typing import Any
 
 from spec.devices.layouts import PARTIAL, WHOLE, Contraction, LayoutError, Lie, along, contract
 from spec.models.parts import Model, parts
-from spec.models.transformer import is_layer
+from spec.models.transformer import Transformer, is_layer
 from spec.models.values import Part, Value
 from spec.numbers.arithmetic import Number, ceil_div
 from spec.pipelines.pipeline import Pipeline, place_of, virtual_stage
@@ -115,14 +115,18 @@ def layers_before(virtual: int, layers: int, virtual_stages: int, listed: Listed
     return ceil_div(virtual * layers, virtual_stages)  # type: ignore[no-any-return]
 
 
+def layers_of_chunk(model: Model, stage: int, chunk: int, pipe: Pipeline) -> tuple[int, int]:
+    """The number of the first layer of a stage's chunk, and of the first one after it."""
+    virtual = int(virtual_stage(pipe, stage, chunk))
+    of = model.layers, pipe.virtual_stages, pipe.layers
+    return layers_before(virtual, *of), layers_before(virtual + 1, *of)
+
+
 def parts_of(model: Model, stage: int, pipe: Pipeline) -> list[Counter[str]]:
     """How many pieces of each part a stage has, in each of its chunks, by the part's name."""
     found = []
     for chunk in range(pipe.chunks):
-        virtual = virtual_stage(pipe, stage, chunk)
-        of = model.layers, pipe.virtual_stages, pipe.layers
-        first, after = (layers_before(v, *of) for v in (virtual, virtual + 1))
-        found.append(model.layers_of(first, after))
+        found.append(model.layers_of(*layers_of_chunk(model, stage, chunk, pipe)))
     for piece in ends(model, pipe):
         if piece.stage == stage:
             found[piece.chunk][piece.part.name] += 1
@@ -132,12 +136,14 @@ def parts_of(model: Model, stage: int, pipe: Pipeline) -> list[Counter[str]]:
 def alike(model: Model, pipe: Pipeline) -> list[list[int]]:
     """The stages of each kind, in order.
 
-    Stages are of a kind if each chunk has as many layers of each kind, and neither is the first or the
-    last. They hold and send the same, but for what is in flight: of forwards, the first has most.
+    Stages are of a kind if each chunk has as many layers of each kind, turned by as many sets of
+    angles, and neither is the first or the last. They hold and send the same, but for what is in
+    flight: of forwards, the first has most.
     """
     of = model.layers, pipe.virtual_stages, pipe.layers
     before = [layers_before(v, *of) for v in range(pipe.virtual_stages + 1)]
-    counts = [frozenset(model.layers_of(a, b).items()) for a, b in pairwise(before)]
+    sets = model.sets_of_angles if isinstance(model, Transformer) else lambda a, b: 1
+    counts = [(frozenset(model.layers_of(a, b).items()), sets(a, b)) for a, b in pairwise(before)]
     found: dict[tuple[object, ...], list[int]] = {}
     for stage in range(pipe.stages):
         has = (counts[virtual_stage(pipe, stage, chunk)] for chunk in range(pipe.chunks))

@@ -34,6 +34,17 @@ PARTLY_TURNED = {
     **{"hidden_size": 32, "intermediate_size": 8, "num_hidden_layers": 4, "vocab_size": 9},
     **{"num_attention_heads": 4, "max_position_embeddings": 8, "rotary_pct": 0.25},
 }
+TURNED_OTHERWISE = {  # every third layer has no window
+    **{
+        "hidden_size": 8,
+        "intermediate_size": 8,
+        "num_hidden_layers": 8,
+        "vocab_size": 9,
+        "head_dim": 4,
+    },
+    **{"num_attention_heads": 2, "num_key_value_heads": 1, "sliding_window": 3},
+    "sliding_window_pattern": 3,
+}
 PLANS = {
     "zero3": 2,
     "tp": 2,
@@ -81,6 +92,15 @@ def test_features_of_a_head_that_are_not_turned_stay_as_they_are(plan, arithmeti
     fields = json.loads((CONFIGURATIONS / "pythia-160m.json").read_text())
     path.write_text(json.dumps(fields | PARTLY_TURNED))
     run = ("--sequence", 8, "--profile", "pytorch", "--arithmetic", arithmetic)
+    assert psem("simulate", plan, "--model", path, *run)[0] == 0
+
+
+@pytest.mark.parametrize("plan", ["dp(1)", "pp(4)", "pp(8)", "tp(2) * pp(3)"])
+def test_layers_without_a_window_have_cosines_and_sines_of_their_own(plan, tmp_path, psem):
+    path = tmp_path / "config.json"
+    fields = json.loads((CONFIGURATIONS / "gemma-3-1b-pt.json").read_text())
+    path.write_text(json.dumps(fields | TURNED_OTHERWISE))
+    run = ("--sequence", 8, "--accumulate", 4, "--profile", "eager")
     assert psem("simulate", plan, "--model", path, *run)[0] == 0
 
 

@@ -25,7 +25,6 @@ def notes(strategy, profile, name="llama-3-8b", **options):
         ("tp(16)", "megatron", "no copies of key-value heads"),
         ("pp(2) * dp(2)", "ddp", "DDP fails in the second step"),
         ("tp+sp(2)", "parallelize+whole-words", "layers take all tokens for slices of more"),
-        ("dp(1)", "eager", "of one sample"),
     ],
 )
 def test_what_a_system_does_otherwise_is_said(strategy, profile, said):
@@ -79,6 +78,7 @@ def test_if_any_stage_has_no_forward_there_the_first_has_none(pipe, data):
         ("tp+sp(2)", "parallelize"),
         ("tp(2)", "parallelize+whole-words"),
         ("zero-offload(2)", "zero-offload"),
+        ("dp(1)", "eager"),
     ],
 )
 def test_of_what_was_compared_nothing_is_said(strategy, profile):

@@ -436,6 +436,12 @@ def test_an_update_before_the_last_backward_makes_stale_reads():
     assert found[at_once] not in (after_batches(samples), after_batches(*([x] for x in samples)))
 
 
+def test_stages_of_a_kind_have_layers_with_as_many_sets_of_angles():
+    model = replace(transformer(8), windows=(3, 3, 3, 0))
+    assert alike(model, of_stages(4)) == [[0], [1, 2], [3]]
+    assert alike(replace(model, angles_of_windows=True), of_stages(4)) == [[0], [1], [2], [3]]
+
+
 @given(pipelines())
 def test_a_stage_may_update_after_all_its_work_and_not_before(pipe):
     for stage in range(pipe.stages):

@@ -1,0 +1,87 @@
+"""Which of the values that are kept are views, beside numpy's own views of arrays that lie alike."""
+
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from psem_model.reading.profiles import read as profiled
+from spec.costs.model_costs import kept_bytes
+from spec.costs.views import with_views
+from spec.derivation.programs import program_of
+from spec.models.profiles import realised_parts
+from spec.models.transformer import Transformer
+from spec.plans.model_strategies import MODEL_AXES
+
+few = st.integers(1, 3)
+WIDTH = 4
+OF_ATTENTION = ("query", "key", "value")
+
+
+def model(heads, joined):
+    """One layer; queries and keys are not turned, so that all three may be parts of one array."""
+    groups, each, features = heads
+    sizes = (1, 5, groups * each, groups, features, 7, 11)
+    return Transformer(*sizes, angles=False, joined=frozenset({joined} - {""}))
+
+
+def kept(of, samples, tokens, devices=1):
+    """Bytes of what attention keeps of queries, keys and values, on each of some devices."""
+    (part,) = (part for part in realised_parts(of, profiled("eager"), WIDTH) if part.name == "layer")
+    tensor, indices = MODEL_AXES["tp"], of.sizes(samples, tokens)
+    mesh = {tensor.name: devices}
+    program = with_views(program_of(part, (tensor,)), indices, mesh)
+    mine = tuple(value for value in program.stored if value.name.startswith(OF_ATTENTION))
+    return kept_bytes(replace(program, kept=mine), indices, mesh)
+
+
+def laid(samples, tokens, heads, joined):
+    """Queries, keys and values as arrays of one row for each token, and the arrays."""
+    groups, each, features = heads
+    counts = (groups * each, groups, groups)
+    if joined == "heads":
+        array = np.zeros((samples, tokens, groups, each + 2, features), np.float32)
+        return (array[..., :-2, :], array[..., -2:-1, :], array[..., -1:, :]), [array]
+    rows = [np.zeros((samples, tokens, count * features), np.float32) for count in counts]
+    arrays = rows
+    if joined == "qkv":
+        arrays = [np.concatenate(rows, -1)]
+        ends = np.cumsum([count * features for count in counts])
+        rows = [arrays[0][..., end - n * features : end] for n, end in zip(counts, ends, strict=True)]
+    shape = (samples, tokens, groups, -1, features)
+    return [row.reshape(shape) if row.base is None else _split(row, shape) for row in rows], arrays
+
+
+def _split(row, shape):
+    """A view, with its features in groups, heads and features of a head."""
+    found = row.view()
+    found.shape = (*shape[:3], row.shape[-1] // shape[2] // shape[4], shape[4])
+    return found
+
+
+@given(few, few, st.tuples(few, few, few), st.sampled_from(["", "qkv", "heads"]))
+def test_what_numpy_need_not_copy_to_take_batches_as_one_is_a_view(samples, tokens, heads, joined):
+    groups, each, features = heads
+    views, arrays = laid(samples, tokens, heads, joined)
+    found = {}
+    for view in views:
+        all_heads = np.broadcast_to(view, (samples, tokens, groups, each, features))
+        batches = all_heads.transpose(0, 2, 3, 1, 4).reshape(-1, tokens, features)
+        within = [array for array in arrays if np.shares_memory(array, batches)]
+        (of,) = within or [batches]
+        found[id(of)] = of
+    assert kept(model(heads, joined), samples, tokens) == sum(of.nbytes for of in found.values())
+
+
+@given(few, few, st.tuples(few, few, few), st.sampled_from(["", "qkv", "heads"]))
+def test_the_heads_that_a_device_has_tell_which_are_views(samples, tokens, heads, joined):
+    groups, *others = heads
+    cut = kept(model((3 * groups, *others), joined), samples, tokens, 3)
+    assert cut == kept(model(heads, joined), samples, tokens)
+
+
+def test_without_views_in_its_profile_a_program_stays_as_it_is():
+    for part in realised_parts(model((1, 2, 4), "qkv"), profiled("pytorch"), WIDTH):
+        program = program_of(part, ())
+        assert with_views(program, {}, {}) is program
