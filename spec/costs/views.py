@@ -124,12 +124,13 @@ class _Room:
         array = self.joined.get(root, Array((root,), frozenset(root.indices)))
         sizes, step = self.sizes(root), 1
         row = [index for index in root.indices if index in array.row]
+        of_rows = [index for index in root.indices if index not in row]
         for index in reversed(row):
             found[index], step = step, step * sizes[index]
         step = sum(self.elements(value, array.row) for value in array.values)
         if array.by_heads:
             found[row[0]] = step // sizes[row[0]]
-        for index in reversed(root.indices[: -len(row)]):
+        for index in reversed(of_rows):
             found[index], step = step, step * sizes[index]
         return found
 
