@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 
 from psem_model.predict.plan import Plan
-from spec.models.transformer import Transformer
 from spec.pipelines.pipeline import Half, Pipeline, works_of_stage
 
 # seen of PyTorch 2.13, by gloo
