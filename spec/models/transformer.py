@@ -189,8 +189,12 @@ class Transformer:
 
     def arrays(self, has_experts: bool) -> tuple[tuple[str, ...], ...]:
         """The weights of a layer that are one array. `has_experts`: whether its MLPs are experts'."""
-        others = {"mlp" if has_experts else "experts", "qkv" if self.latent else "latent"}
-        return tuple(names for key in sorted(self.joined - others) for names in JOINED[key])
+        others = {
+            "mlp" if has_experts else "experts",
+            *(("qkv", "heads") if self.latent else ("latent",)),
+        }
+        found = (names for key in sorted(self.joined - others) for names in JOINED[key])
+        return tuple(dict.fromkeys(found))
 
     def sizes(self, micro_batch: Number, sequence: Number) -> dict[str, Number]:
         """How many values each index has. Slots: tokens spread evenly over the experts."""
