@@ -19,6 +19,7 @@ from conformance.shapes import (
     GROUPED,
     JOINED,
     LARGE,
+    LATENT,
     NORMED_AFTER,
     ODD,
     PLAIN,
@@ -280,6 +281,7 @@ def _eager() -> Iterator[Case]:
         for samples in (1, 2):
             yield Case("eager", model, on(batch=1), samples=samples)
     yield Case("eager", TURNED_OTHERWISE, on(batch=1), samples=3, mixed=True)
+    yield Case("eager", LATENT.but(sequence=1), on(batch=1), samples=2)
 
 
 def _whole_words() -> Iterator[Case]:
