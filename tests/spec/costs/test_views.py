@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from psem_model.reading.profiles import read as profiled
 from spec.costs.model_costs import kept_bytes
-from spec.costs.views import with_views
+from spec.costs.views import is_repeated, with_views
 from spec.derivation.programs import program_of
 from spec.models.profiles import realised_parts
 from spec.models.transformer import Transformer
+from spec.models.values import Does, Operation, Role, Value
 from spec.plans.model_strategies import MODEL_AXES
 
 few = st.integers(1, 3)
@@ -26,9 +27,9 @@ def model(heads, joined):
     return Transformer(*sizes, angles=False, joined=frozenset({joined} - {""}))
 
 
-def kept(of, samples, tokens, devices=1):
+def kept(of, samples, tokens, devices=1, profile="eager"):
     """Bytes of what attention keeps of queries, keys and values, on each of some devices."""
-    (part,) = (part for part in realised_parts(of, profiled("eager"), WIDTH) if part.name == "layer")
+    (part,) = (part for part in realised_parts(of, profiled(profile), WIDTH) if part.name == "layer")
     tensor, indices = MODEL_AXES["tp"], of.sizes(samples, tokens)
     mesh = {tensor.name: devices}
     program = with_views(program_of(part, (tensor,)), indices, mesh)
@@ -79,6 +80,22 @@ def test_the_heads_that_a_device_has_tell_which_are_views(samples, tokens, heads
     groups, *others = heads
     cut = kept(model((3 * groups, *others), joined), samples, tokens, 3)
     assert cut == kept(model(heads, joined), samples, tokens)
+
+
+@given(few, few, st.tuples(few, few, few), st.sampled_from(["", "qkv", "heads"]))
+def test_a_kernel_reads_copies_of_keys_and_values_for_each_head(samples, tokens, heads, joined):
+    groups, each, features = heads
+    copies = 3 * samples * tokens * groups * each * features * WIDTH
+    assert kept(model(heads, joined), samples, tokens, profile="eager+fused") == copies
+
+
+def test_repeated_is_what_is_multiplied_by_ones_that_are_in_no_memory():
+    value, more = Value("value", ("b", "s")), ("b", "s", "h")
+    for width, repeated in ((0, True), (WIDTH, False)):
+        other = Value("other", ("h",), Role.CONSTANT, width)
+        assert is_repeated(Operation(Does.CONTRACT, (value, other), Value("made", more))) is repeated
+    ones = Value("ones", ("s",), Role.CONSTANT, 0)
+    assert not is_repeated(Operation(Does.CONTRACT, (value, ones), Value("made", ("b", "s"))))
 
 
 def test_without_views_in_its_profile_a_program_stays_as_it_is():
