@@ -10,12 +10,12 @@ from proofs.checking.witnesses import Ops, meant, operation
 from proofs.trusted.terms import KernelError
 from spec.checking.verdict import SETTLED_WITHIN, check
 from spec.derivation.schedules import schedule_of
-from spec.language.schedule import Buffer, Kind, Monomial, Op, Schedule, Span
+from spec.language.schedule import Buffer, Kind, Monomial, Op, Schedule, Span, takes_room
 from spec.meaning.reference import first_divergence
 from spec.plans.placement import BATCH
 from spec.plans.strategies import STRATEGIES
 
-FRESH, GRADIENTS, NORM = Buffer.FRESH, Buffer.GRADIENTS, Buffer.NORM
+FRESH, GRADIENTS, NORM, TIED = Buffer.FRESH, Buffer.GRADIENTS, Buffer.NORM, Buffer.TIED
 ADD = operation(Kind.ACCUMULATE, FRESH, GRADIENTS)
 OFF = operation(Kind.SCALE, FRESH, by=Monomial(Fraction(-1))), ADD
 
@@ -28,6 +28,35 @@ class Late:
     schedule: Schedule
     devices: int
     step: int
+
+
+@dataclass(frozen=True)
+class Line:
+    """Devices that keep a value for an element, each at its place from the element's owner."""
+
+    kept: Buffer = TIED
+    through: Buffer = FRESH  # which it is taken to other devices
+
+    def taken(self, place: int) -> Ops:
+        """What the device at a place keeps, on every device."""
+        return (
+            operation(Kind.ZERO, self.through, span=Span.UNIT),
+            self._kept(self.kept, self.through, place),
+            operation(Kind.ALL_REDUCE, self.through, axes=(BATCH,)),
+        )
+
+    def put(self, place: int, value: Buffer) -> Op:
+        """It keeps another value."""
+        return self._kept(value, self.kept, place)
+
+    def moved_on(self, places: int) -> Ops:
+        """Each of so many devices keeps what the one before it did."""
+        moved = ((*self.taken(p), self.put(p + 1, self.through)) for p in reversed(range(places - 1)))
+        return tuple(op for ops in moved for op in ops)
+
+    def _kept(self, source: Buffer, into: Buffer, place: int) -> Op:
+        span = Span.UNIT if takes_room(Kind.KEEP, source, into) else Span.NONE
+        return operation(Kind.KEEP, source, into, within=(BATCH,), shift=-place, span=span)
 
 
 def require_late_steps() -> None:
@@ -46,31 +75,28 @@ def late_schedules() -> Iterator[Late]:
     dp = schedule_of(STRATEGIES["dp"])
     reduced, *last = dp.finish
     fresh = operation(Kind.KEEP, GRADIENTS, FRESH, span=Span.UNIT)
+    line = Line()
     for steps in range(1, SETTLED_WITHIN + 3):
-        at_first = *_taken(steps - 1), ADD, *_taken(steps), *OFF
-        late = (reduced, *at_first, *_moved_on(steps), fresh, _put(0), *last)
-        schedule = replace(dp, finish=late, start=(Buffer.TIED,))
+        at_first = *line.taken(steps - 1), ADD, *line.taken(steps), *OFF
+        late = (reduced, *at_first, *line.moved_on(steps), fresh, line.put(0, FRESH), *last)
+        schedule = replace(dp, finish=late, start=(TIED,))
         yield Late(f"a_gradient_again_{steps}_steps_later", schedule, steps + 1, steps)
+        yield Late(f"a_gradient_added_{steps}_steps_later", _of_zeros(steps), steps + 1, steps)
     yield Late("a_norm_of_the_first_devices_elements_is_late", _of_a_late_norm(), 4, 2)
 
 
-def _taken(place: int) -> Ops:
-    """What the device so many places from the owner keeps for it, on every device."""
-    return (
-        operation(Kind.ZERO, FRESH, span=Span.UNIT),
-        operation(Kind.KEEP, Buffer.TIED, FRESH, within=(BATCH,), shift=-place, span=Span.UNIT),
+def _of_zeros(steps: int) -> Schedule:
+    """What is kept begins as zeros, as gradients do: it stays so until the first gradient comes."""
+    dp, line = schedule_of(STRATEGIES["dp"]), Line(GRADIENTS, TIED)
+    forward, backward = dp.micro_step
+    gone = (operation(Kind.RELEASE, buffer) for buffer in (TIED, FRESH))
+    micro_step = (
+        *(forward, replace(backward, into=FRESH, span=Span.UNIT)),
         operation(Kind.ALL_REDUCE, FRESH, axes=(BATCH,)),
+        *(*line.moved_on(steps + 1), line.put(0, FRESH), *line.taken(steps)),
+        *(operation(Kind.ACCUMULATE, TIED, FRESH), operation(Kind.UPDATE, FRESH, Buffer.OPTIMIZER)),
     )
-
-
-def _put(place: int) -> Op:
-    """It keeps another value for it."""
-    return operation(Kind.KEEP, FRESH, Buffer.TIED, within=(BATCH,), shift=-place, span=Span.UNIT)
-
-
-def _moved_on(places: int) -> Ops:
-    """Each of so many devices keeps what the one before it did."""
-    return tuple(op for p in reversed(range(places - 1)) for op in (*_taken(p), _put(p + 1)))
+    return replace(dp, micro_step=(*micro_step, *gone), finish=())
 
 
 def _of_a_late_norm() -> Schedule:
@@ -80,14 +106,14 @@ def _of_a_late_norm() -> Schedule:
     dp = schedule_of(STRATEGIES["dp"])
     reduced, *last = dp.finish
     square = operation(Kind.SQUARE_NORM, GRADIENTS, NORM)
-    of_the_first, clipped = 2, 3
+    line, of_the_first, clipped = Line(), 2, 3
     finish = (
         *(reduced, square, operation(Kind.ZERO, FRESH, span=Span.UNIT)),
         operation(Kind.KEEP, GRADIENTS, FRESH, within=(BATCH,), span=Span.UNIT),
-        *(operation(Kind.BROADCAST, FRESH, axes=(BATCH,)), _put(of_the_first)),
-        *(operation(Kind.CLIP, FRESH, by=NORM), _put(clipped)),
-        *(*_taken(1), ADD, square, *OFF),
-        *(*_taken(of_the_first), *OFF, operation(Kind.CLIP, GRADIENTS, by=NORM)),
-        *(*_taken(clipped), ADD, *_moved_on(2), *_taken(of_the_first), _put(0)),
+        *(operation(Kind.BROADCAST, FRESH, axes=(BATCH,)), line.put(of_the_first, FRESH)),
+        *(operation(Kind.CLIP, FRESH, by=NORM), line.put(clipped, FRESH)),
+        *(*line.taken(1), ADD, square, *OFF),
+        *(*line.taken(of_the_first), *OFF, operation(Kind.CLIP, GRADIENTS, by=NORM)),
+        *(*line.taken(clipped), ADD, *line.moved_on(2), *line.taken(of_the_first), line.put(0, FRESH)),
     )
     return replace(meant(dp, clip=True), finish=(*finish, *last))

@@ -23,6 +23,12 @@ MUTANTS = [
         "others.steps = step",
     ),
     (
+        "steps are repeated once some are run, whatever they leave",
+        "verdict.py",
+        "if not apart and step == others.steps:",
+        "if (not apart or step > SETTLED_WITHIN) and step == others.steps:",
+    ),
+    (
         "what a later micro-step changes stays as it is",
         "micro_steps.py",
         'raise Undecided(f"micro-steps leave the {place[0].value} in different ways")',
