@@ -8,7 +8,7 @@ of every kind, and on steps and micro-steps in which what matters comes late.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 from typing import Any
@@ -20,16 +20,19 @@ from spec.checking.micro_steps import after_micro_steps
 from spec.checking.symbols import Multiplier, SquareNorm, Symbol, frozen, of_other_parts
 from spec.checking.verdict import differ, relative
 from spec.devices.operators import IDENTITY, SUM_ALL, NormalForm, add, scale
-from spec.language.schedule import Buffer, Schedule
+from spec.language.schedule import MICRO_STEPS, Buffer, Schedule
 from spec.meaning.semantics import CONTENT, BufferPart, Store
 from spec.models.states import MIXED_ADAM
-from spec.numbers.any_size import Undecided, any_size
+from spec.numbers.any_size import Comparison, Polynomial, Undecided, any_size
+from spec.numbers.arithmetic import Number
 
 AXIS = "axis"
 WORDS = (IDENTITY,), (SUM_ALL,)
 PLACES = [(buffer, CONTENT) for buffer in Buffer]
 KINDS = ("weight", "moment", "gradient", "tied", "fault")
+FRESH, ZERO = "what it adds", "nothing"
 MOVES = 3  # of what a micro-step adds, by later ones: so many are decided
+MANY = MOVES + 5  # micro-steps, more than are looked at by themselves
 
 
 def require_repetition() -> None:
@@ -50,22 +53,31 @@ def require_repetition() -> None:
     for store in stores:
         if not any(differ(relative(store, 1, forms), relative(store, 2, forms), forms)):
             raise KernelError("a value that stays as it was is taken for one of a step later")
-    for micro_steps in range(MOVES + 3, MOVES + 6):
-        for each in _bodies():
-            try:
-                left = _left(each, micro_steps, one_by_one=False)
-            except Undecided as no:
-                if each.is_decided:
-                    raise KernelError(f"of micro-steps that move on what each adds: {no}") from no
-                continue
-            if left != _left(each, micro_steps, one_by_one=True):
-                raise KernelError("micro-steps leave something else than one after the other")
+    for each in _bodies():
+        _require_as_one_by_one(each)
     require_late_steps()
 
 
-def _forms(micro_steps: int) -> Forms:
+def _require_as_one_by_one(body: Body) -> None:
+    """That so many micro-steps leave what they do one after the other, if anything is said of them."""
+    one_by_one = dict(_one_by_one(body))
+    for number in (any_size(MICRO_STEPS), MANY):
+        try:
+            left, apart = _left(body, number)
+        except Undecided as no:
+            if body.is_decided:
+                raise KernelError(f"of micro-steps that move on what each adds: {no}") from no
+            continue
+        if body.is_decided and not apart <= {*range(1, MOVES + 1)}:
+            raise KernelError(f"nothing is said of {apart} micro-steps that move on what each adds")
+        for m in [MANY] if number == MANY else {*one_by_one} - apart:
+            if _each(left, m) != one_by_one[m]:
+                raise KernelError(f"{m} micro-steps leave something else than one after the other")
+
+
+def _forms(micro_steps: Number, comparison: Comparison | None = None) -> Forms:
     schedule = Schedule((AXIS,), (), (), ())
-    return Forms(schedule, {AXIS: any_size(AXIS)}, micro_steps, MIXED_ADAM, None, {}, False)
+    return Forms(schedule, {AXIS: any_size(AXIS)}, micro_steps, MIXED_ADAM, comparison, {}, False)
 
 
 def _terms(step: int) -> Iterator[tuple[Symbol, Any]]:
@@ -98,17 +110,19 @@ def _later(store: Store) -> Store:
 class Body:
     """What a micro-step does to a store; whether what any number of such leave must be decided; and
     what is there at first: weights, by their steps, and what is not known. In all other places 0 is.
+    `on_host`: those of the places that are on the host's side.
     """
 
     run: Callable[[Forms, Store, Any], None]
     is_decided: bool = False
     weights: Mapping[BufferPart, int] = field(default_factory=dict)
     not_known: Sequence[BufferPart] = ()
+    on_host: Sequence[BufferPart] = ()
 
 
 def _bodies() -> Iterator[Body]:
     """Micro-steps that move on what each adds, so many times, and add it up at last; and others, of
-    which nothing may be said.
+    which nothing may be said: all by which two places take what is in one of them, or what is added.
     """
     for moves in range(MOVES + 1):
         of_other_steps = {place: step for step, place in enumerate(PLACES[: moves + 1])}
@@ -117,6 +131,17 @@ def _bodies() -> Iterator[Body]:
     yield from (Body(partial(_moves_on, MOVES, False), not_known=[place]) for place in PLACES[:MOVES])
     yield Body(_takes_off, weights={PLACES[1]: 0})
     yield from map(Body, (_adds_sums, _divides))
+    two = PLACES[:2]
+    for sources in product((*two, FRESH, ZERO), repeat=2):
+        alike = Body(partial(_takes, sources), weights=dict.fromkeys(two, 0))
+        yield replace(alike, weights={place: step for step, place in enumerate(two)})
+        yield from (replace(alike, not_known=two[:1]), replace(alike, on_host=two[:1]))
+
+
+def _takes(sources: Sequence[Any], forms: Forms, store: Store, micro_step: Any) -> None:
+    """Each place takes what was in one of them, what the micro-step adds, or zero."""
+    values = {FRESH: (False, forms.symbol("gradient", 0, micro_step)), ZERO: (False, forms.zero)}
+    store |= zip(PLACES, [(store | values)[source] for source in sources], strict=False)
 
 
 def _moves_on(moves: int, adds_the_same: bool, forms: Forms, store: Store, micro_step: Any) -> None:
@@ -154,27 +179,40 @@ def _divides(forms: Forms, store: Store, micro_step: Any) -> None:
     store[PLACES[0]] = (False, forms.divide(added, forms.symbol("tokens", 0, micro_step)))
 
 
-def _left(body: Body, micro_steps: int, one_by_one: bool) -> dict[Any, NormalForm]:
-    """What micro-steps leave."""
-    forms = _forms(micro_steps)
+def _left(body: Body, micro_steps: Number) -> tuple[Store, set[int]]:
+    """What micro-steps leave, and the numbers of them of which it says nothing."""
+    forms = _forms(micro_steps, comparison := Comparison())
+    left = after_micro_steps(partial(_run, body, forms), forms, _begin(body, forms))
+    return left, comparison.exempt.get(MICRO_STEPS, set())
 
-    def run(store: Store, micro_step: Any) -> None:
-        forms.micro_step = micro_step
-        body.run(forms, store, micro_step)
 
+def _one_by_one(body: Body) -> Iterator[tuple[int, Store]]:
+    """What so many micro-steps leave, each after the one before."""
+    forms = _forms(MANY)
+    store = _begin(body, forms)
+    for m in range(MANY):
+        _run(body, forms, store, m)
+        yield m + 1, _each(store, m + 1)
+
+
+def _begin(body: Body, forms: Forms) -> Store:
     store: Store = dict.fromkeys(PLACES[: MOVES + 1], (False, forms.zero))
     store |= {place: (False, forms.symbol("weight", step)) for place, step in body.weights.items()}
     store |= {place: (False, forms.unknown("")) for place in body.not_known}
-    if one_by_one:
-        for m in range(micro_steps):
-            run(store, m)
-    else:
-        store = after_micro_steps(run, forms, store)
-    return {place: _each(form, micro_steps) for place, (_, form) in store.items()}
+    return store | {place: (True, store[place][1]) for place in body.on_host}
 
 
-def _each(form: NormalForm, micro_steps: int) -> NormalForm:
-    """A form with every micro-step by its number."""
+def _run(body: Body, forms: Forms, store: Store, micro_step: Any) -> None:
+    forms.micro_step = micro_step
+    body.run(forms, store, micro_step)
+
+
+def _each(store: Store, micro_steps: int) -> Store:
+    """A store after so many micro-steps, with every one of them by its number."""
+    return {place: (host, _of_each(form, micro_steps)) for place, (host, form) in store.items()}
+
+
+def _of_each(form: NormalForm, micro_steps: int) -> NormalForm:
     found: NormalForm = {}
     for (symbol, word), times in form.items():
         which = symbol.which
@@ -182,6 +220,8 @@ def _each(form: NormalForm, micro_steps: int) -> NormalForm:
         numbers = [which] if isinstance(which, int) else range(micro_steps)
         if str(which).startswith("last"):
             numbers = [micro_steps - 1 - int(last.removeprefix(" but ") or 0)]
+        if isinstance(times, Polynomial):
+            times = times.at({MICRO_STEPS: micro_steps})
         for m in numbers:
             found = add(found, {(symbol._replace(which=m), word): times})
     return {term: times for term, times in found.items() if times}

@@ -52,6 +52,36 @@ MUTANTS = [
         'raise Undecided("each micro-step changes what earlier ones left")',
         "return found",
     ),
+    (
+        "few micro-steps move on what was there before as many do",
+        "micro_steps.py",
+        "len(begun) + max(len(early), len(late))",
+        "len(begun) + len(late)",
+    ),
+    (
+        "the largest number that is few is not set apart",
+        "micro_steps.py",
+        "range(1, least)",
+        "range(1, least - 1)",
+    ),
+    (
+        "those that are run first are as any",
+        "micro_steps.py",
+        "len(begun) + max(len(early), len(late))",
+        "1 + max(len(early), len(late))",
+    ),
+    (
+        "micro-steps leave a place on either side",
+        "micro_steps.py",
+        "host is there and ",
+        "",
+    ),
+    (
+        "micro-steps leave a place known, or not",
+        "micro_steps.py",
+        " and {*split(form)[1]} == {*split(found)[1]}",
+        "",
+    ),
 ]
 
 
