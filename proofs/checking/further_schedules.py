@@ -72,6 +72,10 @@ def _of_micro_steps() -> Iterator[tuple[str, Schedule]]:
     before = replace(dp, micro_step=(ADD, forward, backward), finish=finish)
     yield "the_step_befores_gradients_are_added_and_taken_off", before
     yield "backward_is_done_once", _with(dp, (forward,), backward)
+    summed = operation(Kind.ALL_REDUCE, PARAMETERS, VIEW, axes=EVERYONE, span=Span.UNIT)
+    wrong = summed, replace(forward, source=VIEW), replace(fresh, source=VIEW)
+    each = _with(dp, (forward, backward, *wrong, ADD), off, ADD)
+    yield "gradients_at_sums_are_added_and_the_last_taken_off_as_often", each
 
 
 def _reset(buffer: Buffer) -> Op:
@@ -171,6 +175,15 @@ def _of_the_first() -> Iterator[tuple[str, Schedule]]:
     used = of_the_first(tied, FRESH)[1:]
     both = (*wrong, aside, reads, fresh, total, *used, ADD)
     yield "a_view_of_the_first_devices_elements", replace(dp, micro_step=both, finish=dp.finish[1:])
+    sums = Buffer.OPTIMIZER_VIEW
+    added = (
+        operation(Kind.ALL_REDUCE, PARAMETERS, sums, axes=EVERYONE, span=Span.UNIT),
+        *(operation(Kind.KEEP, sums, VIEW, span=Span.UNIT), *at_a_view, aside),
+        *(*of_the_first(sums, VIEW), *at_a_view, _scaled(FRESH, -1)),
+        *(replace(ADD, source=tied, into=FRESH), *of_the_first(FRESH, tied), replace(ADD, source=tied)),
+    )
+    apart = replace(dp, micro_step=(*dp.micro_step, *added))
+    yield "gradients_at_sums_less_those_at_the_first_devices_elements", apart
     square, clip = operation(Kind.SQUARE_NORM, FRESH, NORM), operation(Kind.CLIP, tied, by=NORM)
     gone = operation(Kind.RELEASE, NORM)
     of_these = (*of_the_first(GRADIENTS, FRESH), square, RELEASE)
