@@ -81,7 +81,7 @@ def late_schedules() -> Iterator[Late]:
         late = (reduced, *at_first, *line.moved_on(steps), fresh, line.put(0, FRESH), *last)
         schedule = replace(dp, finish=late, start=(TIED,))
         yield Late(f"a_gradient_again_{steps}_steps_later", schedule, steps + 1, steps)
-        yield Late(f"a_gradient_added_{steps}_steps_later", _of_zeros(steps), steps + 1, steps)
+    yield Late(f"a_gradient_added_{steps}_steps_later", _of_zeros(steps), steps + 1, steps)
     yield Late("a_norm_of_the_first_devices_elements_is_late", _of_a_late_norm(), 4, 2)
 
 
