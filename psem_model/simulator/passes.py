@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from psem_model.simulator.network import OpKey
-from spec.language.schedule import NUMBERS, PASSING, Buffer, Kind, Op, Schedule, Span
+from spec.language.schedule import NUMBERS, PASSING, Buffer, Kind, Op, Phase, Schedule, Span
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,10 @@ class Pass:
 
     @property
     def descending(self) -> bool:
-        """Backward goes from the last unit to the first, where they are layers."""
-        return any(turn.op.kind is Kind.BACKWARD for turn in self.turns)
+        """Backward goes from the last unit to the first, where they are layers, and so do its gathers."""
+        of_backward = (turn.op for turn in self.turns if turn.op.phase is Phase.BACKWARD)
+        gathers = any(op.kind is Kind.ALL_GATHER and op.target is Buffer.VIEW for op in of_backward)
+        return gathers or any(turn.op.kind is Kind.BACKWARD for turn in self.turns)
 
     @property
     def gathers(self) -> int:

@@ -230,7 +230,7 @@ def fullest_of_sums(
         if phase is Half.BACKWARD:
             held += 0 if begun[chunk] else sizes[chunk]
             begun[chunk] += 1
-            most = max(most, held)
+        most = max(most, held)
         if phase is ends:
             ended[chunk] += 1
             held += left[chunk] - sizes[chunk] if ended[chunk] == pipe.micro_batches else 0
