@@ -37,7 +37,7 @@ class Pass:
 
     @property
     def descending(self) -> bool:
-        """Backward goes from the last unit to the first, where they are layers, and so do its gathers."""
+        """Backward goes from the last unit to the first, if they are layers, and so do its gathers."""
         of_backward = (turn.op for turn in self.turns if turn.op.phase is Phase.BACKWARD)
         gathers = any(op.kind is Kind.ALL_GATHER and op.target is Buffer.VIEW for op in of_backward)
         return gathers or any(turn.op.kind is Kind.BACKWARD for turn in self.turns)
