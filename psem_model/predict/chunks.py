@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from psem_model.predict.parts import PartCosts
 from psem_model.predict.weights import Group, Held, of_parts
@@ -21,9 +22,14 @@ def apart(
     chunks: Sequence[Mapping[str, int]],
     costs: Mapping[str, PartCosts],
 ) -> tuple[Held, ...]:
-    """What each chunk of a stage has; nothing, if their sums are all there at once."""
+    """What each chunk of a stage has; nothing, if their sums are all there at once.
+
+    Of many micro-batches it is so if it is of a few: the first begin chunks, and the last end them.
+    """
+    few = 4 * pipe.stages + pipe.micro_batches % pipe.stages
+    pipe = replace(pipe, micro_batches=min(pipe.micro_batches, few))
     ones, zeros = [1] * len(chunks), [0] * len(chunks)
-    if fullest_of_sums(pipe, stage, ones, zeros) == len(chunks):
+    if len(chunks) == 1 or fullest_of_sums(pipe, stage, ones, zeros) == len(chunks):
         return ()
     of = ([piece for piece in pieces if piece.chunk == number] for number in range(len(chunks)))
     return tuple(of_parts(counts, some, costs) for counts, some in zip(chunks, of, strict=True))

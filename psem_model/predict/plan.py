@@ -222,8 +222,9 @@ class StageCosts:
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
-        """All that it has, listed."""
-        return tuple(p for p in pieces(self.plan.model, self.plan.pipe) if p.stage == self.number)
+        """All that it has, listed; nothing if layers are alike, however many there are."""
+        listed = pieces(self.plan.model, self.plan.pipe) if len(self.plan.layers) > 1 else ()
+        return tuple(piece for piece in listed if piece.stage == self.number)
 
     @cached_property
     def chunks(self) -> list[Counter[str]]:
@@ -244,9 +245,8 @@ class StageCosts:
     @cached_property
     def groups(self) -> tuple[Group, ...]:
         """The stage's weights by the schedule of their states."""
-        plan = self.plan
+        plan, of = self.plan, (self.plan.pipe, self.number, self.pieces, self.chunks)
         shapes = plan.model.shapes if isinstance(plan.model, Opaque) else ()
-        of = plan.pipe, self.number, self.pieces, self.chunks
         chunks = apart(*of, plan.costs) if plan.has_units and plan.in_plan.sums_by_chunk else ()
         weights = StageWeights(
             *(plan.costs, of_parts(self.counts, self.pieces, plan.costs), chunks, shapes, plan.in_plan),

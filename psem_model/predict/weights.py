@@ -363,13 +363,19 @@ class StageWeights:
 
 
 def _gathered_by(gather: Op, sizes: Sizes) -> Number:
-    """Bytes of the views of one gathering of all units, and of what they are gathered in, at most."""
-    turns = (replace(sizes, turn=Turn(replace(unit, times=1))) for unit in sizes.units)
-    rooms = (room(replace(gather, span=Span.UNIT), turn) for turn in turns)
-    each = [size for size, unit in zip(rooms, sizes.units, strict=True) for _ in range(unit.times)]
-    each = each[::-1] if gather.phase is Phase.BACKWARD else each
-    views = [*accumulate(each)] if gather.span is Span.ALL_UNITS else each
-    beside = (sum(each[max(0, i - sizes.ahead) : i + 1]) for i in range(len(each)))
+    """Bytes of the views of one gathering of all units, and of what they are gathered in, at most.
+
+    Of many units in a row that are alike, the most is at one of the first or at the last.
+    """
+    few, each = sizes.ahead + 1, list[tuple[Number, Number]]()  # a view; by how much there are more
+    for unit in sizes.units[::-1] if gather.phase is Phase.BACKWARD else sizes.units:
+        turn = replace(sizes, turn=Turn(replace(unit, times=1)))
+        size = room(replace(gather, span=Span.UNIT), turn)
+        each += [(size, size)] * min(unit.times, few)
+        each += [(size, size * (unit.times - few))] if unit.times > few else []
+    rooms, more = [size for size, _ in each], [step for _, step in each]
+    views = accumulate(more) if gather.span is Span.ALL_UNITS else rooms
+    beside = (sum(rooms[max(0, i - sizes.ahead) : i + 1]) for i in range(len(rooms)))
     return max(map(add, views, beside), default=0)
 
 
