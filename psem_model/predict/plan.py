@@ -222,9 +222,8 @@ class StageCosts:
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
-        """All that it has, listed; nothing if layers are alike, however many there are."""
-        listed = pieces(self.plan.model, self.plan.pipe) if len(self.plan.layers) > 1 else ()
-        return tuple(piece for piece in listed if piece.stage == self.number)
+        """All that it has, listed."""
+        return tuple(p for p in pieces(self.plan.model, self.plan.pipe) if p.stage == self.number)
 
     @cached_property
     def chunks(self) -> list[Counter[str]]:
@@ -245,11 +244,12 @@ class StageCosts:
     @cached_property
     def groups(self) -> tuple[Group, ...]:
         """The stage's weights by the schedule of their states."""
-        plan, of = self.plan, (self.plan.pipe, self.number, self.pieces, self.chunks)
+        plan, listed = self.plan, self.pieces if len(self.plan.layers) > 1 else ()  # layers may be many
+        of = plan.pipe, self.number, listed, self.chunks
         shapes = plan.model.shapes if isinstance(plan.model, Opaque) else ()
         chunks = apart(*of, plan.costs) if plan.has_units and plan.in_plan.sums_by_chunk else ()
         weights = StageWeights(
-            *(plan.costs, of_parts(self.counts, self.pieces, plan.costs), chunks, shapes, plan.in_plan),
+            *(plan.costs, of_parts(self.counts, listed, plan.costs), chunks, shapes, plan.in_plan),
             *(plan.types, plan.unit, plan.padded, plan.micro_steps, self.place),
         )
         mesh = {axis.name: plan.mesh[axis.name] for axis in plan.axes} | dict(plan.mesh)
