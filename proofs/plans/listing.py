@@ -135,8 +135,8 @@ def listing(schedule: Schedule) -> Listing:
     )
     kept = {p for p, start in starts.items() if "Zero" not in start}
     body, finish = _needed((*body, *finish), len(body), kept)
-    if not (finish if schedule.finish else body):
-        raise KernelError("no line at the end of a step makes what is kept")
+    if schedule.finish and not finish:
+        raise KernelError("nothing that is kept is made after the last micro-step")
     lines = (*body, *finish)
     found = _Checked(schedule, lines, len(body), {p: (starts[p], slices[p]) for p in starts})
     about = schedule.axes, found.lines, len(body), starts, slices, found.before
