@@ -5,6 +5,7 @@ A collective along some axes acts on what the other axes leave: each device's sl
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -148,13 +149,13 @@ def most_touched(weights: Sequence[int], slices: int) -> int:
     Slices are of all weights, one after the other. (DeepSpeed, runtime/zero/stage_1_and_2.py:
     get_partition_info)
     """
-    size, before = ceil_div(sum(weights), slices), 0
-    touched = [0] * slices
+    size, before, touched = ceil_div(sum(weights), slices), 0, Counter[int]()
     for weight in weights:
-        for number in range(before // size, ceil_div(before + weight, size)):
+        first, last = before // size, ceil_div(before + weight, size) - 1
+        for number in {first, min(first + 1, last), last}:  # all between have a part of this one alone
             touched[number] += weight
         before += weight
-    return max(touched)
+    return max(touched.values())
 
 
 def totals(found: list[Transfer], zero: Number = 0) -> tuple[Number, Number, Number]:

@@ -1,0 +1,19 @@
+"""What is moved of whole weights, of which devices have slices."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spec.costs.communication import most_touched
+
+
+@given(st.lists(st.integers(1, 12), min_size=1, max_size=8), st.integers(1, 40))
+def test_a_slice_touches_each_weight_of_which_it_has_an_element(weights, slices):
+    owners = [weight for weight, size in enumerate(weights) for _ in range(size)]
+    size = -(-len(owners) // slices)
+    parts = ({*owners[start : start + size]} for start in range(0, len(owners), size))
+    assert most_touched(weights, slices) == max(sum(weights[w] for w in part) for part in parts)
+
+
+def test_slices_may_be_as_many_as_one_likes():
+    # of three elements each; one has the last of the first weight, and the first of the third
+    assert most_touched([10**30, 1, 10**30], 10**30) == 2 * 10**30 + 1
