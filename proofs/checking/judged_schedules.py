@@ -48,14 +48,16 @@ LEFT_OUT = {  # by what T4 does not cover
         "activations_of_a_group_are_lost",
         "activations_of_a_group_are_made_again",
     },
-    "what is made of what is divided or clipped but by an update": {
+    "other uses of a gradient that is divided or clipped than an update": {
         "tokens_that_are_counted_twice_multiply",
         "tokens_that_are_summed_twice_and_gradients_too",
         "zero_over_a_count_that_is_gone",
         "gradients_over_a_count_that_is_gone",
         "a_norm_of_the_first_devices_elements",
     },
-    "sums of norms that are no slices, or a second time": {"a_halved_gradients_square_norm_is_half"},
+    "sums of norms of whole gradients, or of norms that are summed already": {
+        "a_halved_gradients_square_norm_is_half"
+    },
     "norms of clipped gradients": {"a_clip_by_a_norm_that_is_not_there"},
     "wrong values that the checker takes for one": {"two_devices_gradients_are_a_sum_of_two"},
 }

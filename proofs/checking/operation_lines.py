@@ -7,7 +7,7 @@ is one line, or one after a copy. So there is no second list of what an operatio
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from proofs.checking.lines import BACKWARD, UPDATE
@@ -32,7 +32,7 @@ class LineAt:
     A backward drops its second source, the activations; an update leaves the moments there, and reads
     a norm in `fourth`, a count in `fifth`. Of tied parameters, the contributions of the second use are
     those of as many more micro-steps. `axis`: along which it is done, of a norm the `axes`; `shift`:
-    how many devices before an element's owner the one is that takes it.
+    how many devices before an element's owner the one is that takes it. `said`: the operation.
     """
 
     kind: str
@@ -48,6 +48,7 @@ class LineAt:
     shift: int = 0
     fourth: int = NOWHERE
     fifth: int = NOWHERE
+    said: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,7 @@ class Places:
         self.contributions = micro_steps * (2 if training.tied else 1)  # of a device to a gradient
         self.places = 0
         self.lines: list[LineAt] = []
+        self.said = ""  # the operation that is executed
         # by place: what is cut along which axes, with zeros elsewhere; norms; what updates apply
         self.cut: dict[int, Axes] = {}
         self.norms: dict[int, NormOf] = {}
@@ -116,7 +118,7 @@ class Places:
         if norm and axis not in norm.summed and (axis in norm.along or not own):
             return self._named(self.norms, replace(norm, summed=(*norm.summed, axis)))
         if norm:
-            raise NotCovered("sums of norms that are no slices, or a second time")
+            raise NotCovered("sums of norms of whole gradients, or of norms that are summed already")
         return self._write("all_reduce", value, axis=axis)
 
     def owners(self, value: int, axis: str, shift: int = 0) -> int:
@@ -168,9 +170,9 @@ class Places:
         applied = self.applied.get(gradient, Applied(gradient))
         training = self.schedule.training
         if (applied.norm != NOWHERE) > training.clip:
-            raise NotCovered("clips in training without them")
+            raise NotCovered("clips in training that does not clip")
         if (applied.count != NOWHERE) > (training.loss is Loss.TOKEN_MEAN):
-            raise NotCovered("divisions in training without them")
+            raise NotCovered("divisions in training that does not divide by a count")
         summed, norm = self._of_all_samples(applied.gradient), self._norm(applied)
         moments = self._copy(moment)
         numbers = {"fourth": norm, "fifth": applied.count}
@@ -198,7 +200,7 @@ class Places:
             return applied.norm
         norm = self.norms[applied.norm]
         if norm.count != applied.count:
-            raise NotCovered("norms of what is not divided as what they clip")
+            raise NotCovered("norms of gradients that are divided otherwise than those they clip")
         axes = tuple(axis for axis in norm.summed if axis in self.schedule.axes)
         return self._write(NORM, norm.slices, axes=axes)
 
@@ -218,7 +220,7 @@ class Places:
         before = self.applied.get(value)
         before = before or Applied(self._copy(value))
         if before.norm != NOWHERE or ("count" in number and before.count != NOWHERE):
-            raise NotCovered("what is divided or clipped again")
+            raise NotCovered("gradients that are divided or clipped again")
         return self._named(self.applied, replace(before, **number))
 
     def _named(self, named: dict[int, Any], value: Any) -> int:
@@ -246,9 +248,12 @@ class Places:
 
     def _write(self, kind: str, source: int = NOWHERE, target: int | None = None, **more: Any) -> int:
         read = {source, more.get("second"), more.get("third")} | {target}
-        for what, places in (("norms", self.norms), ("what is divided or clipped", self.applied)):
+        for what, places in (
+            ("a norm than to clip", self.norms),
+            ("a gradient that is divided or clipped than an update", self.applied),
+        ):
             if not read.isdisjoint(places):
-                raise NotCovered(f"what is made of {what} but by an update")
+                raise NotCovered(f"other uses of {what}")
         target = self._place() if target is None else target
-        self.lines.append(LineAt(kind, target, source, step=self.step, **more))
+        self.lines.append(LineAt(kind, target, source, step=self.step, said=self.said, **more))
         return target

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from proofs.checking.operation_lines import NotCovered
 from proofs.checking.symbols import CONTRIBUTION, MOMENT, NORM, TOKENS, WEIGHT, ZERO, indicator
 from proofs.plans.listed_language import ListedLanguage
 from proofs.plans.listing import EARLIER, WHOLE_NORM, Finding
-from proofs.trusted.kernel import Bool, KernelError, Theorem
+from proofs.trusted.kernel import Bool, Theorem
 from proofs.trusted.terms import And, Implies, IntVal, Not, Or
 from spec.checking.symbols import EACH, EVERY, Symbol
 from spec.devices.operators import ALL, IDENTITY, Word
 
 STATE = {"weight": WEIGHT, "moment": MOMENT, WHOLE_NORM: NORM}
+NAMES = {"gradient": "gradients", "tied": "tied gradients", "weight": "weights", "moment": "moments"}
 OWNER = 0
 
 
@@ -129,7 +131,9 @@ class Findings:
         for x, operator in enumerate(word):
             a = IntVal(x)
             if (state and operator.of == ALL) or (x == summed and (state or operator != IDENTITY)):
-                raise KernelError(f"{symbol.kind}s that are alike are added up")
+                raise NotCovered(
+                    f"sums of {NAMES.get(symbol.kind, symbol.kind)} that devices have alike"
+                )
             if operator.to == OWNER:
                 said.append((x, along(l.d, a) == owner(a, l.j)))
             if not state and operator.of == OWNER:

@@ -6,17 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from proofs.checking.lines import BACKWARD, UPDATE
-from proofs.checking.operation_lines import COUNT, NORM, NOWHERE
+from proofs.checking.operation_lines import COUNT, NORM, NOWHERE, NotCovered
 from proofs.checking.symbols import MOMENT, NOTHING, STARTS, TOKENS, WEIGHT, cases
 from proofs.checking.symbols import NORM as WHOLE
 from proofs.plans.findings import Findings
 from proofs.plans.listed_language import KIND, ListedLanguage
-from proofs.plans.listing import Finding, Listing, nexts, read, written
+from proofs.plans.listing import Finding, Listing
+from proofs.plans.reads_and_writes import nexts, read, written
 from proofs.trusted.kernel import Bool, KernelError, Theorem
 from proofs.trusted.terms import And, If, Implies, IntVal, Not, Or
 
 Found = Mapping[int, Finding | None]
-GROUPS = ("all_gather", "all_reduce")
+GROUPS = ("all_gather", "all_reduce", "broadcast")
 COMPUTED = (BACKWARD.name, UPDATE.name, NORM, COUNT)
 
 
@@ -231,7 +232,10 @@ class ListedRun:
         after = [And(l.line_of(t + 1) == n, self.before_is[n][0](t + 1, s, d, i, j)) for n in then]
         given = [self.is_it, *l.line, *l.on_devices, l.line_of(t) == r]
         given += [Not(self.is_off(r, t))] if goes_on or line.kind in GROUPS else []
-        return self.k.prove(f"line_{r}_of_{self.name}", Or(*after), given, facts)
+        try:
+            return self.k.prove(f"line_{r}_of_{self.name}", Or(*after), given, facts)
+        except KernelError as why:
+            raise KernelError(f"z3 has not proved what is there after: {line.said}") from why
 
     def _once(self, now: Found, then: Found, places: set[int]) -> set[int]:
         """Of places that had and have the same, and on all devices, one."""
@@ -251,7 +255,8 @@ class ListedRun:
         afters = (before[n].get(line.target) for n in self._next_to(r))
         after = next(filter(None, afters), None)
         same = after is not None and before[r].get(line.source) == after
-        if line.kind == "copy" and same:
+        ends = r + 1 == self.listed.body == len(before)  # of a step that is one micro-step
+        if line.kind == "copy" and same and not ends:
             return set(), set()
         if line.kind == "keep" and after and self.listed.axes.index(line.axis) in after.owned:
             return set() if same else {line.source}, made
@@ -274,12 +279,14 @@ class ListedRun:
             return mesh.places_of
         if line.kind == "scale":
             return [is_one for _, is_one in l.inverses.values()]
-        if line.kind == "all_gather":
-            own = mesh.owner(t, d, j)
-            found = self.finds_on(mesh.member(t, d, own), r, {line.source})
-            return [*found, *self._there(r, own), mesh.owner_is, mesh.inside.at(c=own)]
+        if not any(line.target in self.listed.before[n] for n in self._next_to(r)):
+            return []  # nothing is said of what the group gets
         if line.kind == "all_reduce":
             return [self._group(r), mesh.size_is, mesh.on_axes.at(d=i, a=mesh.axis(t))]
+        if line.kind in GROUPS:  # one of the group has it
+            one = mesh.owner(t, d, j) if line.kind == "all_gather" else IntVal(0)
+            found = self.finds_on(mesh.member(t, d, one), r, {line.source})
+            return [*found, *self._there(r, one), mesh.owner_is, mesh.inside.at(c=one)]
         return []
 
     def _there(self, r: int, c: Any) -> list[Theorem]:
@@ -295,7 +302,7 @@ class ListedRun:
         axis, b = self.listed.axes.index(line.axis), l.source(t)
         found, findings = self.listed.before[r][line.source], self.findings
         if found.is_along(axis):
-            raise KernelError(f"{self.name} adds up slices")
+            raise NotCovered(f"sums over {line.axis} of slices along {line.axis}")
         member = mesh.member(t, d, c)
         return self.k.induct(
             f"a_group_in_line_{r}_of_{self.name}",
@@ -339,7 +346,7 @@ class ListedRun:
                 facts.append(self.line_is[r][1])
         facts.append(self.of_kind(kind))
         of_step = what is None or what is TOKENS
-        once = kind == UPDATE.name and of_step and self.listed.body == len(self.listed.lines)
+        once = kind in (UPDATE.name, NORM) and of_step and self.listed.body == len(self.listed.lines)
         states = (what,) if not of_step else () if kind == NORM or what is TOKENS else (WEIGHT,)
         return [
             *facts,

@@ -21,7 +21,7 @@ from proofs.plans.findings import Findings
 from proofs.plans.listed_language import KIND, ListedLanguage
 from proofs.plans.listed_run import ListedRun
 from proofs.plans.listing import Listing
-from proofs.trusted.kernel import Bool, Kernel, Theorem
+from proofs.trusted.kernel import Bool, Kernel, KernelError, Theorem
 from proofs.trusted.terms import TRUE, And, Implies, Not
 
 
@@ -66,7 +66,8 @@ class ListedRuns(EveryLine):
             return {WHOLE_NORM: run.listed.clips, TOKENS: run.listed.counts}.get(what, True)
 
         found = [
-            self.k.prove(
+            self._compared(
+                "" if kept else kind,
                 f"{name}_of_{run.name}",
                 compares,
                 [
@@ -80,6 +81,14 @@ class ListedRuns(EveryLine):
         ]
         others = [run.rests for run in self.runs if not has(run)]
         return self.k.prove(name, Implies(And(*given), compares), (), [*found, *others, l.is_listed])
+
+    def _compared(self, kind: str, *what: Any) -> Theorem:
+        """That what lines of a kind read, or what is kept, compares equal."""
+        try:
+            return self.k.prove(*what)
+        except KernelError as why:
+            these = f"what each {kind} reads" if kind else "what is kept after a step"
+            raise KernelError(f"z3 has not proved that a single device has {these}") from why
 
     def _number_read(self, met: list[Bool], name: str, place: Any, what: Any, reads: Bool) -> Theorem:
         """What an update reads of a moment, and of a norm and a count if a schedule has any."""
@@ -107,7 +116,8 @@ class ListedRuns(EveryLine):
         compares = And(*(self.compares(*each) for each in reads))
         about = [self.compared(*each) for each in reads]
         found = [
-            self.k.prove(
+            self._compared(
+                NORM,
                 f"{name}_of_{run.name}",
                 compares,
                 [run.is_it, *given],

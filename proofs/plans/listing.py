@@ -5,18 +5,20 @@ Lines of a micro-step, then those after the last one; places are the same in eve
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import Any
 
 from proofs.checking.lines import BACKWARD, FACTOR, MOVES, UPDATE
 from proofs.checking.operation_lines import COUNT, NORM, NOWHERE, LineAt, NotCovered, Places
+from proofs.plans.reads_and_writes import Live, shortened, written
 from proofs.trusted.kernel import KernelError
 from spec.checking.algebra import split
 from spec.checking.forms import Forms, Need
 from spec.checking.symbols import EACH, EVERY, Offsets, Symbol
 from spec.devices.mesh import Axes
-from spec.devices.operators import NormalForm, Word
+from spec.devices.operators import NormalForm, Word, add, scale
 from spec.language.schedule import MICRO_STEPS, RESTING, STATE_OF, Buffer, Op, Schedule
 from spec.meaning.semantics import CONTENT, MOMENT, OWN_SLICE_ONLY, BufferPart, execute, initial
 from spec.models.states import MIXED_ADAM, State
@@ -31,7 +33,6 @@ RESTS = {
     (Buffer.OPTIMIZER, CONTENT): "weight",
     (Buffer.OPTIMIZER, MOMENT): "moment",
     (Buffer.GRADIENTS, CONTENT): "zero",
-    (Buffer.TOTAL_TOKENS, CONTENT): "zero",
 }
 Held = Mapping[int, NormalForm]  # place -> what is there
 
@@ -112,7 +113,7 @@ class _Places(Places):
     ) -> int:
         alone = self.schedule.rest(State.ACTIVATIONS).sharded
         if any(a in alone and a not in self.gathered.get(activations, ()) for a in axes):
-            raise KernelError("a backward is of samples whose activations are not there")
+            raise NotCovered("backwards of samples whose activations a device does not have")
         found = super().gradient(view, activations, micro_step, (), tied)
         for axis in axes:
             found = self.sum(found, axis)
@@ -125,14 +126,19 @@ def listing(schedule: Schedule) -> Listing:
     Raises KernelError for one that does not repeat, or goes wrong; NotCovered.
     """
     slots, starts, slices = _resting(schedule)
-    slots |= _left(schedule, slots)
+    slots = _left(schedule, slots)
     places = _places(schedule)
     places.places = len(slots)
     store = {slot: (host, place) for place, (slot, host) in enumerate(slots.items())}
     body, finish = (
-        _shortened(_once(ops, schedule, places, store, slots), {*range(len(slots))})
+        shortened(_once(ops, schedule, places, store, slots), {*range(len(slots))})
         for ops in (schedule.micro_step, schedule.finish)
     )
+    kept = {p for p, start in starts.items() if "Zero" not in start}
+    needed = Live((*body, *finish), len(body), kept, {*range(len(slots))}).needed
+    body, finish = [*compress(body, needed)], [*compress(finish, needed[len(body) :])]
+    if not (finish if schedule.finish else body):
+        raise KernelError("no line at the end of a step makes what is kept")
     lines = (*body, *finish)
     found = _Checked(schedule, lines, len(body), {p: (starts[p], slices[p]) for p in starts})
     about = schedule.axes, found.lines, len(body), starts, slices, found.before
@@ -151,26 +157,24 @@ def _resting(schedule: Schedule) -> tuple[dict[BufferPart, bool], dict[int, str]
     slots, starts, slices = {}, {}, {}
     begun = initial(schedule, _places(schedule), 0, 0)
     for place, (slot, (host, _)) in enumerate(begun.items()):
-        if slot not in RESTS:
-            raise KernelError(f"{slot[0].value} at the start")
+        if slot not in RESTS and slot[0] not in schedule.sums:
+            raise NotCovered(f"{slot[0].value} that is there before the first step")
         axes = schedule.rest(STATE_OF[slot[0]]).sharded if slot[0] in RESTING else ()
         slots[slot], slices[place] = host, axes
-        starts[place] = f"{RESTS[slot].capitalize()}{'_slices' if axes else 's'}"
+        starts[place] = f"{RESTS.get(slot, 'zero').capitalize()}{'_slices' if axes else 's'}"
     return slots, starts, slices
 
 
 def _left(schedule: Schedule, slots: Mapping[BufferPart, bool]) -> dict[BufferPart, bool]:
-    """What micro-steps, or a step, leave that was not there: nothing is known of it at first."""
-    places, left = _places(schedule), dict[BufferPart, bool]()
+    """Beside these, what micro-steps, or a step, leave: nothing is known of it at first."""
+    places, left = _places(schedule), {**slots}
     store = {slot: (host, 0) for slot, host in slots.items()}
     for ops in (schedule.micro_step, schedule.finish):
         for op in ops:
             execute(op, schedule, places, store, 0)
-        if any(store.get(slot, (None, 0))[0] is not host for slot, host in slots.items()):
-            raise KernelError("a step does not end with the buffers that one begins with")
-        left |= {slot: host for slot, (host, _) in store.items() if slot not in slots}
-    if any(left.values()):
-        raise KernelError("something passing is left in the host's memory")
+        for slot, (host, _) in store.items():
+            if left.setdefault(slot, host) is not host:
+                raise NotCovered(f"{slot[0].value} that change sides of the host link")
     return left
 
 
@@ -184,7 +188,12 @@ def _once(
     """The lines of some operations, and copies of what they leave to where it was before."""
     places.lines = []
     for op in ops:
+        places.said = " ".join(str(op).split())
         execute(op, schedule, places, store, 0)
+    for place, slot in enumerate(slots):
+        host, found = store.get(slot, (slots[slot], place))
+        if found != place and found < len(slots):  # what is there now may be written before it is read
+            store[slot] = host, places._copy(found)
     for place, slot in enumerate(slots):
         if slot not in store:
             places._write("release", target=place)
@@ -193,8 +202,6 @@ def _once(
             places._write("release", target=place)
             store[slot] = host, place
         elif found != place:
-            if found < len(slots):
-                raise KernelError("resting buffers take each other's place")
             places._write("copy", found, place)
             store[slot] = host, place
     return places.lines
@@ -221,14 +228,14 @@ class _Checked:
         self.forms = Forms(summed, self.mesh, micro_steps, MIXED_ADAM, None, {}, not repeats)
         self.forms.micro_step = EACH if repeats else 0
         begun = {p: self._begun(*each) for p, each in resting.items()}
-        added = self._run(lines[:body], begun)[-1]
         sums = [p for p, (start, _) in resting.items() if "Zero" in start]
-        earlier = begun | {p: _of(EARLIER, added[p]) for p in sums if repeats}
-        found = self._run(lines[:body], earlier)
-        if repeats:
-            every = found[-1] | {p: _of(EVERY, added[p]) for p in sums}
-            found = [*found[:-1], *self._run(lines[body:], every)]
-        live = _live(lines, body, {*resting})
+        found = self._step(lines, body, begun, sums)
+        unknown = self.forms.unknown("it is not zero again at the end of a step")
+        lost = {p: unknown for p in sums if self._finding(found[-1][p]) != self._finding(begun[p])}
+        if lost:
+            found = self._step(lines, body, begun | lost, [p for p in sums if p not in lost])
+        kept = {p for p, (start, _) in resting.items() if "Zero" not in start}
+        live = Live(lines, body, kept, {*resting}).before
         self.before = tuple(self._findings(found[r], live[r]) for r in range(len(lines)))
         self.lines = tuple(
             replace(line, axes=self._updated(found[r + 1][line.target]))
@@ -236,6 +243,20 @@ class _Checked:
             else line
             for r, line in enumerate(lines)
         )
+
+    def _step(
+        self, lines: tuple[LineAt, ...], body: int, begun: Held, sums: list[int]
+    ) -> list[dict[int, NormalForm]]:
+        """What the checker finds before each line of a step, and after the last; `sums` of all
+        micro-steps are in some places.
+        """
+        if body == len(lines):
+            return self._run(lines, begun)
+        added = self._run(lines[:body], begun)[-1]
+        earlier = {**begun} | {p: _of(EARLIER, added[p]) for p in sums}
+        found = self._run(lines[:body], earlier)
+        every = found[-1] | {p: _of(EVERY, added[p]) for p in sums}
+        return [*found[:-1], *self._run(lines[body:], every)]
 
     def _begun(self, start: str, axes: Axes) -> NormalForm:
         """What a resting place holds before a step."""
@@ -274,6 +295,9 @@ class _Checked:
             if line.fifth != NOWHERE and forms.simplified(at(line.fifth)) != forms.whole_count():
                 raise NotCovered("updates that read another count than that of all samples")
             return forms.update(at(line.source), at(line.second), at(line.third))
+        if line.kind == "broadcast":
+            self._require_alike(at(line.source), line.axis)
+            return (at(line.source),)
         move = next(move for move in MOVES if move.name == line.kind)
         forms.mesh = {**self.mesh, FACTOR: line.factor}
         return (move.of(forms, at(line.source), at(line.target), axis=line.axis),)
@@ -292,10 +316,20 @@ class _Checked:
         missing = any(forms.at(difference, p) for _, difference in unmet for p in owners)
         return forms.unknown("it is the norm of something else") if missing else self._whole_norm
 
-    def _findings(self, found: Held, live: set[int]) -> dict[int, Finding]:
+    def _require_alike(self, form: NormalForm, axis: str) -> None:
+        """Refuse a broadcast of values that devices along an axis do not have alike."""
+        forms = self.forms
+        differs = add(forms.owners(form, axis), scale(form, -1))
+        if any(forms.at(differs, position) for position in forms.device_kinds()):
+            raise NotCovered(f"broadcasts of values that devices along {axis} do not have alike")
+
+    def _findings(self, found: Held, live: Set[int]) -> dict[int, Finding]:
         """What is found in places that are live, and known and right on any device."""
-        here = {p: self._where(found[p]) for p in sorted(live) if p in found}
-        return {p: Finding(where, self._right(found[p])) for p, where in here.items() if where}
+        here = {p: self._finding(found[p]) for p in sorted(live) if p in found}
+        return {p: finding for p, finding in here.items() if finding.where}
+
+    def _finding(self, form: NormalForm) -> Finding:
+        return Finding(self._where(form), self._right(form))
 
     def _right(self, form: NormalForm) -> tuple[tuple[tuple[Symbol, Word], Number], ...]:
         """The terms of a form that are known and right."""
@@ -317,73 +351,13 @@ class _Checked:
         """The axes along which devices own what an update leaves right. Raises KernelError."""
         where = self._where(form)
         if not where or Finding(where).others:
-            raise KernelError("what an update leaves right is not what devices own along some axes")
+            raise NotCovered("updates that are right on other devices than the owners along some axes")
         return tuple(self.axes[x] for x in Finding(where).owned)
 
 
 def _of(which: str, form: NormalForm) -> NormalForm:
     """What micro-steps add up to, of what one of any index adds."""
     known, unknown = split(form)
-    return {(s._replace(which=which), word): c for (s, word), c in known.items()} | unknown
-
-
-# ------------------------------------------------------------------- reads and writes
-def written(line: LineAt) -> tuple[int, ...]:
-    """The places that a line writes: a backward drops its activations, an update has moments."""
-    return (line.target, line.second) if line.kind in (BACKWARD.name, UPDATE.name) else (line.target,)
-
-
-def read(line: LineAt) -> set[int]:
-    target = line.target if line.kind in ("keep", "accumulate") else NOWHERE
-    return {line.source, line.second, line.third, line.fourth, line.fifth, target} - {NOWHERE}
-
-
-def _live(lines: tuple[LineAt, ...], body: int, resting: set[int]) -> list[set[int]]:
-    """The places that are read later, before each line, or that rest."""
-    live: list[set[int]] = [set() for _ in lines]
-    changed = True
-    while changed:
-        before = list(live)
-        for r, line in reversed([*enumerate(lines)]):
-            then = [resting if n == 0 else live[n] for n in nexts(r, body, len(lines))]
-            live[r] = set().union(*then) - {*written(line)} | read(line)
-        changed = before != live
-    return live
-
-
-def nexts(r: int, body: int, lines: int) -> tuple[int, ...]:
-    """The lines that may follow a line: the first of a micro-step, or the one after it."""
-    last = r + 1 == lines
-    return (0,) if last else (0, r + 1) if r + 1 == body else (r + 1,)
-
-
-# ------------------------------------------------------------------------- fewer copies
-def _shortened(lines: Sequence[LineAt], resting: set[int]) -> list[LineAt]:
-    """The same lines without copies of what is not read again: its place goes on to be used instead."""
-    for r, line in enumerate(lines):
-        x, y = line.source, line.target
-        if line.kind == "copy" and y not in resting and _free(lines[r + 1 :], x, y, resting):
-            renamed = [_renamed(each, y, x) for each in (*lines[:r], *lines[r + 1 :])]
-            kept = [each for each in renamed if each.kind != "copy" or each.source != each.target]
-            return _shortened(kept, resting)
-    return [*lines]
-
-
-def _free(lines: Sequence[LineAt], x: int, y: int, resting: set[int]) -> bool:
-    """Whether what is in place x is never read in these lines, nor at their end; and x is not written
-    as long as y is used, but with what is in y at last.
-    """
-    for r, line in enumerate(lines):
-        if x in read(line):
-            return False
-        if x in written(line):
-            back = (line.kind, line.source, line.target) == ("copy", y, x)
-            after = lines[r + 1 :] if back else lines[r:]
-            return all(y not in {*read(each), *written(each)} for each in after)
-    return x not in resting
-
-
-def _renamed(line: LineAt, old: int, new: int) -> LineAt:
-    places = ("source", "target", "second", "third", "fourth", "fifth")
-    renamed: dict[str, Any] = {name: new for name in places if getattr(line, name) == old}
-    return replace(line, **renamed)
+    return {
+        (s if s.kind == "fault" else s._replace(which=which), word): c for (s, word), c in known.items()
+    } | unknown

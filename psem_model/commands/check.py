@@ -46,7 +46,8 @@ def check(prove: bool, form: str, html: str | None, **given: Any) -> None:
     for every number of devices and of micro-steps, and every optimizer: its state has a copy of the
     weights, or other state, or nothing. Exit code: 0 accepted, 1 rejected; without --bytes, for an
     optimizer with a copy of the weights, and what is found for the others is told. With --prove it
-    is 1, too, where there is no proof, as of statistics and of shifts.
+    is 1, too, where there is no proof, and it says of what: of statistics, of shifts, of norms and
+    divided gradients that are used otherwise than by updates, of sums of what devices have alike.
 
     In place of a file, a strategy or a product of strategies: "zero1(dp=16) * tp(8) * pp(4)". Then the
     programs of a transformer are checked (of --config, of a shape, or of a kind of layer: --block,

@@ -87,6 +87,70 @@ def test_of_other_counts_or_samples_nothing_is_proved(name, rule, broken, tmp_pa
         theorem_of(read(str(file)))
 
 
+DDP = (EXAMPLES / "ddp_mean.toml").read_text()
+LAST = '  { op = "reset", source = "gradients" },\n'
+REDUCED = '  { op = "all_reduce", source = "gradients", axes = ["batch"], mean = true },\n'
+ONE_MICRO_STEP = """axes = ["batch"]
+[rest]
+activations = { sharded = ["batch"] }
+[step]
+micro_step = [
+  { op = "forward", source = "parameters", into = "activations" },
+  { op = "backward", source = "parameters", into = "gradients" },
+  { op = "all_reduce", source = "gradients", axes = ["batch"] },
+  { op = "update", source = "gradients", into = "optimizer" },
+  { op = "reset", source = "gradients" },
+]
+"""
+UNWRITTEN = '  { op = "all_reduce", source = "tokens", axes = ["batch"] },\n'
+FORWARD = '{ op = "forward", source = "parameters", into = "activations" },'
+AGAIN = f"\n  {FORWARD}"
+RELEASE = '{ op = "release", source = "fresh gradients" },'
+NORM_UNUSED = DDP.replace(
+    RELEASE, '{ op = "square_norm", source = "gradients", into = "norm" },\n  ' + RELEASE
+)
+BACKWARD_UNUSED = DDP.replace(
+    FORWARD, '{ op = "backward", source = "parameters", into = "fresh gradients" },\n  ' + FORWARD
+)
+
+
+def ending_with(kind, source):
+    return DDP.replace(LAST, LAST + f'  {{ op = "{kind}", source = "{source}", axes = ["batch"] }},\n')
+
+
+def schedule_in(text, tmp_path):
+    file = tmp_path / "given.toml"
+    file.write_text(text)
+    return read(str(file))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(ending_with("broadcast", "parameters"), id="a broadcast of equal values"),
+        pytest.param(ending_with("all_reduce", "fresh gradients"), id="a sum of released values"),
+        pytest.param(ending_with("all_gather", "fresh gradients"), id="a gather of released values"),
+        pytest.param(ONE_MICRO_STEP, id="one micro-step whose gradients rest"),
+        pytest.param(NORM_UNUSED, id="each micro-step's norm, of which nothing is made: undecided"),
+        pytest.param(BACKWARD_UNUSED, id="a backward of nothing, of which nothing is made"),
+        pytest.param(DDP.replace(REDUCED, UNWRITTEN + REDUCED), id="a sum that begins as zeros"),
+        pytest.param(DDP.replace("\n]\nfinish", AGAIN + "\n]\nfinish"), id="views that are left"),
+    ],
+)
+def test_what_is_accepted_besides_strategies_is_proved(text, tmp_path):
+    assert not proof_of([schedule_in(text, tmp_path)]).why_not
+
+
+def test_a_broadcast_of_values_that_differ_is_not_proved(tmp_path):
+    text = DDP.replace(REDUCED, REDUCED.replace("all_reduce", "broadcast").replace(", mean = true", ""))
+    with pytest.raises(NotCovered, match="broadcasts of values that devices along batch do not have"):
+        theorem_of(schedule_in(text, tmp_path))
+
+
+def test_a_reason_names_what_has_no_proof():
+    assert "sums of gradients that devices have alike" in of("accumulate_after_mean").why_not
+
+
 def theorem_of(schedule):
     """What is proved of its runs, whatever the checker says of it."""
     runs = ListedRuns(Kernel("schedule"), {"schedule": listing(schedule)})

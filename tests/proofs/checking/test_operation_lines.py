@@ -99,8 +99,8 @@ CLIP = (
 UNMEANT = written(MICRO, (SUM, *CLIP, by_hand.UPDATE, RESET))
 TWICE = training(written(MICRO, (SUM, *CLIP[:2], *CLIP[1:], by_hand.UPDATE, RESET)), clip=True)
 NOT_COVERED = [
-    ("clips in training without them", UNMEANT, MIXED_ADAM),
-    ("sums of norms that are no slices, or a second time", TWICE, MIXED_ADAM),
+    ("clips in training that does not clip", UNMEANT, MIXED_ADAM),
+    ("sums of norms of whole gradients, or of norms that are summed already", TWICE, MIXED_ADAM),
     (
         "counts of tokens beside tied parameters",
         with_tied_parameters(PIECES["token mean"](schedule_of(STRATEGIES["dp"]))),
