@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from psem_model.measure.measured import FLOAT, MODULAR
 from psem_model.predict.plan import Plan
-from psem_model.predict.weights import Group, buckets, has_copies
+from psem_model.predict.units import buckets
+from psem_model.predict.weights import Group, has_copies
 from psem_model.simulator.distributed import DistributedModel
 from psem_model.simulator.functions import Functions, Real, Residues
 from psem_model.simulator.layout import Vector
@@ -155,8 +156,8 @@ def _cuts(plan: Plan, group: Group, weights: list[Weight]) -> list[list[Weight]]
     if not plan.has_units:
         return [weights]
     if profile.units is Units.BUCKET:  # from the last weight to the first
-        lengths = (weight.vector[0] for weight in weights[::-1])
-        sizes = buckets(lengths, profile.buckets, plan.policy.g)
+        lengths = [weight.vector[0] for weight in weights[::-1]]
+        sizes = (size for size, _ in buckets([(lengths, 1)], profile.buckets, plan.policy.g))
         return [unit[::-1] for unit in _grouped(weights[::-1], sizes)][::-1]
     found: dict[tuple[int, str, str], list[Weight]] = {}
     for weight in weights:

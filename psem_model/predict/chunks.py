@@ -15,6 +15,12 @@ from spec.pipelines.stages import Piece
 Of = Callable[[Group], Number]
 
 
+def of_few(pipe: Pipeline) -> Pipeline:
+    """The pipeline of few micro-batches: first ones begin chunks, last ones end them, others repeat."""
+    few = 4 * pipe.stages + pipe.micro_batches % pipe.stages
+    return replace(pipe, micro_batches=min(pipe.micro_batches, few))
+
+
 def apart(
     pipe: Pipeline,
     stage: int,
@@ -22,12 +28,8 @@ def apart(
     chunks: Sequence[Mapping[str, int]],
     costs: Mapping[str, PartCosts],
 ) -> tuple[Held, ...]:
-    """What each chunk of a stage has; nothing, if their sums are all there at once.
-
-    Of many micro-batches it is so if it is of a few: the first begin chunks, and the last end them.
-    """
-    few = 4 * pipe.stages + pipe.micro_batches % pipe.stages
-    pipe = replace(pipe, micro_batches=min(pipe.micro_batches, few))
+    """What each chunk of a stage has; nothing, if their sums are all there at once."""
+    pipe = of_few(pipe)
     ones, zeros = [1] * len(chunks), [0] * len(chunks)
     if len(chunks) == 1 or fullest_of_sums(pipe, stage, ones, zeros) == len(chunks):
         return ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from psem_model.predict.chunks import of_few
 from psem_model.predict.plan import Plan
 from spec.pipelines.pipeline import Half, Pipeline, works_of_stage
 
@@ -40,6 +41,7 @@ def makes_no_buckets(pipe: Pipeline) -> bool:
     push_rebuilt_params; a forward before all, of which stages learn shapes, has it expect the first
     backward.) The first stage has the longest warm-up.
     """
+    pipe = of_few(pipe)
     if pipe.micro_batches == 1:
         return False
     backwards, between = Counter[int](), set[int]()

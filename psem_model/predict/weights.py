@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from heapq import heappop, heappush
 from itertools import accumulate, groupby
 from math import prod
 from operator import add
 
 from psem_model.predict.parts import PartCosts
 from psem_model.predict.states import Prediction, predict_schedule
+from psem_model.predict.units import Weights, dealt, size_of, units_of, weights_of, weights_of_shapes
 from spec.costs.communication import most_touched
-from spec.costs.memory import MODEL_STATES, Sizes, Turn, Unit, Vector, room
+from spec.costs.memory import MODEL_STATES, Sizes, Turn, Unit, room
 from spec.costs.owners import Owners
-from spec.devices.mesh import Device
 from spec.language.schedule import (
     GRADIENT_BUFFERS,
     REDUCTIONS,
@@ -27,7 +26,7 @@ from spec.language.schedule import (
 )
 from spec.language.steps import Group as Scheduled
 from spec.models.opaque import PARAMETERS, Shapes
-from spec.models.profiles import COUNT_BYTES, Padding, Profile, Units
+from spec.models.profiles import COUNT_BYTES, Profile, Units
 from spec.models.states import BytePolicy, State
 from spec.models.transformer import HEAD, is_layer
 from spec.models.values import Role, Value
@@ -36,117 +35,6 @@ from spec.pipelines.stages import Piece
 
 CHOICES = "j"  # the index of experts to choose from
 Shape = tuple[Number, Number]  # what a product makes, and what it reads
-
-
-@dataclass(frozen=True)
-class Weights:
-    """The weights of a layer, or of what is outside layers: the vectors that they are cut as."""
-
-    vectors: tuple[Vector, ...]
-    times: int = 1
-    in_layer: bool = False
-
-
-def weights_of(
-    names: Iterable[str],
-    runs: Iterable[tuple[str, int]],
-    costs: Mapping[str, PartCosts],
-    padding: Padding,
-    place: Device,
-) -> tuple[Weights, ...]:
-    """Some weights, part by part in the order of the model. `runs`: so many alike of a part.
-
-    Words of two parts are the first one's. `place`: of the device that is asked about, if one is.
-    """
-    named, owner = {*names}, dict[str, str]()
-    found = []
-    for part, times in runs:
-        here = [name for name in costs[part].parameters if owner.setdefault(name, part) == part]
-        arrays = costs[part].arrays(name for name in here if name in named)
-        vectors = tuple(costs[part].array(names, padding, place) for names in arrays)
-        found += [Weights(vectors, times, is_layer(part))] if vectors else []
-    return tuple(found)
-
-
-def weights_of_shapes(shapes: Shapes, padding: Padding) -> tuple[Weights, ...]:
-    """Those of which only shapes are known, layer by layer."""
-
-    def vector(shape: tuple[int, ...]) -> Vector:
-        return Vector(prod(shape)) if padding is Padding.ELEMENT else Vector(shape[0], prod(shape[1:]))
-
-    return tuple(Weights(tuple(map(vector, each)), in_layer=True) for each in shapes)
-
-
-def units_of(weights: tuple[Weights, ...], profile: Profile, width: Number) -> tuple[Unit, ...]:
-    """The units of some weights, in the order of the model. `width`: bytes of an element in a bucket.
-
-    The root's turn is when the first of its weights is needed.
-    """
-    if profile.units is Units.BUCKET:
-        left = [vector for of in reversed(weights) for vector in of.vectors[::-1] * of.times]
-        sizes = buckets(map(_size, left), profile.buckets, width)
-        return tuple(Unit(_joined(of, Padding.ELEMENT)) for of in _grouped(left, sizes))[::-1]
-    if profile.units is Units.PARAMETER:
-        return tuple(Unit((vector,)) for of in weights for vector in of.vectors * of.times)
-    found = [(of.vectors, of.times) for of in weights]
-    if profile.units is Units.ROOT:
-        root = tuple(vector for of in weights if not of.in_layer for vector in of.vectors)
-        first = next((i for i, of in enumerate(weights) if not of.in_layer), 0)
-        found = [
-            (of.vectors, of.times) if of.in_layer else (root, 1)
-            for i, of in enumerate(weights)
-            if of.in_layer or i == first
-        ]
-    return tuple(Unit(_joined(vectors, profile.padding), times) for vectors, times in found)
-
-
-def _grouped(vectors: Iterable[Vector], sizes: Iterable[Number]) -> Iterator[tuple[Vector, ...]]:
-    """Vectors, one after the other, in groups of so many elements."""
-    left = iter(vectors)
-    for size in sizes:
-        found: list[Vector] = []
-        while sum(map(_size, found)) < size:
-            found.append(next(left))
-        yield tuple(found)
-
-
-def _joined(vectors: tuple[Vector, ...], padding: Padding) -> tuple[Vector, ...]:
-    """A unit's vectors: one, if it is cut into elements."""
-    is_cut = all(vector.owner is None for vector in vectors)
-    return (Vector(sum(map(_size, vectors))),) if padding is Padding.ELEMENT and is_cut else vectors
-
-
-def _size(vector: Vector) -> Number:
-    return vector.rows * vector.row
-
-
-def dealt(weights: tuple[Weights, ...], devices: int) -> tuple[Weights, ...]:
-    """Weights with their owners: the largest first, each to who has fewest elements.
-
-    (torch.distributed.optim.ZeroRedundancyOptimizer._partition_parameters)
-    """
-    each = [of for of in weights for _ in range(of.times)]
-    vectors = [vector for of in each for vector in of.vectors]
-    held: list[tuple[Number, int]] = [(0, device) for device in range(devices)]
-    owners: dict[int, int] = {}
-    for number in sorted(range(len(vectors)), key=lambda number: -_size(vectors[number])):
-        elements, owners[number] = heappop(held)
-        heappush(held, (elements + _size(vectors[number]), owners[number]))
-    left = (replace(vector, owner=owners[number]) for number, vector in enumerate(vectors))
-    return tuple(replace(of, vectors=tuple(next(left) for _ in of.vectors), times=1) for of in each)
-
-
-def buckets(sizes: Iterable[Number], least: tuple[int, int], width: Number) -> list[Number]:
-    """Elements of each bucket: one weight after the other, until it has its bytes.
-
-    `least`: bytes of the first one, and of each other one.
-    """
-    found: list[Number] = [0]
-    for size in sizes:
-        found[-1] += size
-        if width * found[-1] >= least[min(len(found), 2) - 1]:
-            found.append(0)
-    return [size for size in found if size]
 
 
 def has_copies(profile: Profile, policy: BytePolicy) -> bool:
@@ -166,9 +54,9 @@ class Held:
 def of_parts(
     counts: Mapping[str, int], pieces: Iterable[Piece], costs: Mapping[str, PartCosts]
 ) -> Held:
-    """So many of each part, in the model's order; runs matter where layers are of several kinds."""
+    """So many of each part; `pieces`: in the model's order, where layers are of several kinds."""
     found = {name: counts[name] for name in costs if counts.get(name)}
-    runs = groupby(piece.part.name for piece in pieces) if sum(map(is_layer, costs)) > 1 else ()
+    runs = groupby(piece.part.name for piece in pieces)
     return Held(found, tuple((name, len([*of])) for name, of in runs) or tuple(found.items()))
 
 
@@ -310,7 +198,7 @@ class StageWeights:
         is_sliced = schedule.rest(State.PARAMETERS).sharded
         if not self.policy.added or not schedule.rest(State.GRADIENTS).host or is_sliced:
             return []
-        return [int(_size(vector)) for of in known for vector in of.vectors * of.times]
+        return [int(size_of(vector)) for of in known for vector in of.vectors * of.times]
 
     def _at_once(self, schedule: Schedule, sizes: Sizes) -> Number:
         """Bytes of the copy in which gradients are summed that rest until then: of the largest unit."""
@@ -355,7 +243,7 @@ class StageWeights:
         """The weights that devices alone update."""
         vectors = [vector for of in known for vector in of.vectors]
         sizes = (
-            tuple(_size(vector) for vector in vectors if vector.owner == device)
+            tuple(size_of(vector) for vector in vectors if vector.owner == device)
             for device in range(prod(along.values()))
         )
         place = {axis: self.place[axis] for axis in along} if self.place else {}

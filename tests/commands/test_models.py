@@ -387,7 +387,9 @@ def test_numbers_out_of_all_reason_get_one_line_at_once(args, psem):
     [
         ["predict", "tp", "--devices", 2, *HUGE],
         ["predict", "tp * pp", "--devices", "2x8", *HUGE, "--accumulate", "8e12"],
+        ["predict", "dp(2) * pp(2)", "--profile", "ddp", *HUGE, "--accumulate", "8e12"],
         ["predict", "zero3 * cp", "--devices", "1e18x2", *SHAPE[:6], "--sequence", "9e29"],
+        ["predict", "zero-offload(1e18)", "--profile", "zero-offload", *SHAPE, "--accumulate", 2],
         ["check", "zero1(1e20) * tp(1e20) * pp(1e20)"],
         ["derive", "tp(1e20)"],
     ],

@@ -7,7 +7,7 @@ from math import prod
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psem_model.predict.weights import buckets, dealt, weights_of_shapes
+from psem_model.predict.units import buckets, dealt, weights_of_shapes
 from spec.costs.memory import Sizes, Unit
 from spec.costs.model_costs import elements
 from spec.devices.layouts import along
@@ -52,7 +52,7 @@ def test_no_rank_has_more_rows_than_are_padded_to(shapes, ranks):
 
 @given(SHAPES, st.integers(1, 200), st.integers(1, 200))
 def test_buckets_have_every_element_and_but_for_the_last_their_bytes(shapes, first, other):
-    found = buckets(map(prod, shapes), (first, other), 4)
+    found = [size for size, _ in buckets([([*map(prod, shapes)], 1)], (first, other), 4)]
     assert sum(found) == sum(map(prod, shapes))
     assert all(4 * size >= (first if not i else other) for i, size in enumerate(found[:-1]))
 

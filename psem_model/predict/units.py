@@ -1,0 +1,158 @@
+"""Weights as the vectors that they are cut as, in the units and buckets of a profile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from heapq import heappop, heappush
+from math import prod
+
+from psem_model.predict.parts import PartCosts
+from spec.costs.memory import Unit, Vector
+from spec.devices.mesh import Device
+from spec.models.opaque import Shapes
+from spec.models.profiles import Padding, Profile, Units
+from spec.models.transformer import is_layer
+from spec.numbers.arithmetic import Number
+
+Run = tuple[Iterable[Number], int]  # elements of the weights of a layer, and how many layers are alike
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The weights of a layer, or of what is outside layers: the vectors that they are cut as."""
+
+    vectors: tuple[Vector, ...]
+    times: int = 1
+    in_layer: bool = False
+
+
+def weights_of(
+    names: Iterable[str],
+    runs: Iterable[tuple[str, int]],
+    costs: Mapping[str, PartCosts],
+    padding: Padding,
+    place: Device,
+) -> tuple[Weights, ...]:
+    """Some weights, part by part in the order of the model. `runs`: so many alike of a part.
+
+    Words of two parts are the first one's. `place`: of the device that is asked about, if one is.
+    """
+    named, owner = {*names}, dict[str, str]()
+    found = []
+    for part, times in runs:
+        here = [name for name in costs[part].parameters if owner.setdefault(name, part) == part]
+        arrays = costs[part].arrays(name for name in here if name in named)
+        vectors = tuple(costs[part].array(names, padding, place) for names in arrays)
+        found += [Weights(vectors, times, is_layer(part))] if vectors else []
+    return tuple(found)
+
+
+def weights_of_shapes(shapes: Shapes, padding: Padding) -> tuple[Weights, ...]:
+    """Those of which only shapes are known, layer by layer."""
+
+    def vector(shape: tuple[int, ...]) -> Vector:
+        return Vector(prod(shape)) if padding is Padding.ELEMENT else Vector(shape[0], prod(shape[1:]))
+
+    return tuple(Weights(tuple(map(vector, each)), in_layer=True) for each in shapes)
+
+
+def units_of(weights: tuple[Weights, ...], profile: Profile, width: Number) -> tuple[Unit, ...]:
+    """The units of some weights, in the order of the model. `width`: bytes of an element in a bucket.
+
+    The root's turn is when the first of its weights is needed.
+    """
+    if profile.units is Units.BUCKET:
+        runs = [([*map(size_of, of.vectors[::-1])], of.times) for of in reversed(weights)]
+        sizes = buckets(runs, profile.buckets, width)
+        owned = [
+            vector
+            for of in reversed(weights)
+            for vector in of.vectors[::-1]
+            if vector.owner is not None
+        ]
+        units = (
+            map(Unit, _grouped(owned, sizes)) if owned else (Unit((Vector(s),), n) for s, n in sizes)
+        )
+        return tuple(units)[::-1]
+    if profile.units is Units.PARAMETER:
+        return tuple(Unit((vector,)) for of in weights for vector in of.vectors * of.times)
+    found = [(of.vectors, of.times) for of in weights]
+    if profile.units is Units.ROOT:
+        root = tuple(vector for of in weights if not of.in_layer for vector in of.vectors)
+        first = next((i for i, of in enumerate(weights) if not of.in_layer), 0)
+        found = [
+            (of.vectors, of.times) if of.in_layer else (root, 1)
+            for i, of in enumerate(weights)
+            if of.in_layer or i == first
+        ]
+    return tuple(Unit(_joined(vectors, profile.padding), times) for vectors, times in found)
+
+
+def _grouped(
+    vectors: Iterable[Vector], sizes: Iterable[tuple[Number, int]]
+) -> Iterator[tuple[Vector, ...]]:
+    """Vectors, one after the other, in groups of so many elements."""
+    left = iter(vectors)
+    for size, times in sizes:
+        for _ in range(times):
+            found, elements = list[Vector](), 0
+            while elements < size:
+                found.append(next(left))
+                elements += size_of(found[-1])
+            yield tuple(found)
+
+
+def _joined(vectors: tuple[Vector, ...], padding: Padding) -> tuple[Vector, ...]:
+    """A unit's vectors: one, if it is cut into elements."""
+    is_cut = all(vector.owner is None for vector in vectors)
+    return (Vector(sum(map(size_of, vectors))),) if padding is Padding.ELEMENT and is_cut else vectors
+
+
+def size_of(vector: Vector) -> Number:
+    return vector.rows * vector.row
+
+
+def dealt(weights: tuple[Weights, ...], devices: int) -> tuple[Weights, ...]:
+    """Weights with their owners: the largest first, each to who has fewest elements.
+
+    (torch.distributed.optim.ZeroRedundancyOptimizer._partition_parameters)
+    """
+    each = [of for of in weights for _ in range(of.times)]
+    vectors = [vector for of in each for vector in of.vectors]
+    held: list[tuple[Number, int]] = [(0, device) for device in range(devices)]
+    owners: dict[int, int] = {}
+    for number in sorted(range(len(vectors)), key=lambda number: -size_of(vectors[number])):
+        elements, owners[number] = heappop(held)
+        heappush(held, (elements + size_of(vectors[number]), owners[number]))
+    left = (replace(vector, owner=owners[number]) for number, vector in enumerate(vectors))
+    return tuple(replace(of, vectors=tuple(next(left) for _ in of.vectors), times=1) for of in each)
+
+
+def buckets(runs: Iterable[Run], least: tuple[int, int], width: Number) -> list[tuple[Number, int]]:
+    """Elements of each bucket, and how many are alike: filled weight by weight, until it has its bytes.
+
+    `least`: bytes of the first one, and of each other one. Layers that are alike fill the same buckets
+    over and over: from where one ends as one before it did, those between them are counted.
+    """
+    found, filled = list[tuple[Number, int]](), 0
+    for sizes, times in runs:
+        ends: dict[
+            Number, tuple[int, int]
+        ] = {}  # elements in the bucket: the layer, and buckets till then
+        left = times
+        while left:
+            for size in sizes:
+                filled += size
+                if width * filled >= least[min(len(found), 1)]:
+                    found.append((filled, 1))
+                    filled = 0
+            left -= 1
+            if found and filled in ends:
+                then, first = ends[filled]
+                again, left = divmod(left, then - left)
+                found[first:] = [(size, n * (1 + again)) for size, n in found[first:]]
+                ends.clear()
+            elif found:
+                ends[filled] = left, len(found)
+    return [*found, (filled, 1)] if filled else found
