@@ -218,6 +218,7 @@ def _later() -> Iterator[Case]:
     yield from _whole_words()
     yield from _uneven()
     yield from combined()
+    yield from _compressed()
     yield from _kernels()
     yield from _configured()
     yield from _eager()
@@ -237,6 +238,15 @@ def _later() -> Iterator[Case]:
     for rotate in ("all-to-all", "all-gather"):
         yield Case("cp", replace(odd, fused=True, sequence=15), on(context=5), rotate=rotate)
         yield Case("cp", replace(even, fused=True), on(context=7), rotate=rotate, samples=1)
+
+
+def _compressed() -> Iterator[Case]:
+    """Buckets of which copies are summed in 2 bytes: copies of gradients, or these themselves."""
+    for model, n in ((GROUPED, 2), (Mlp((5, 1, 38, 19)), 3)):
+        here = Case("ddp", model, on(batch=n), mixed=True, micro_steps=2)
+        yield here
+        yield replace(here, views=True)
+        yield replace(here, bucket=600, each=False)
 
 
 def _kernels() -> Iterator[Case]:

@@ -96,11 +96,14 @@ class Running:
         gathered = (getattr(each, "_unsharded_param", None) for each in self.sharded())
         return [*self.weights, *(weight for weight in gathered if weight is not None)]
 
-    @property
-    def in_buckets(self):
-        """Whether DDP sums gradients."""
+    def buckets(self, watch):
+        """Where DDP's buckets are, and of how many bytes, as they are summed; or copies of them."""
         model = self.trained.parts[0] if self.staged else self.trained.model
-        return isinstance(model, DistributedDataParallel)
+        if not isinstance(model, DistributedDataParallel):
+            return {}
+        found = getattr(model, "compressed", watch.operands)
+        found.clear()
+        return found
 
     def gradients(self):
         """Those that are there: summed, or of FSDP2 also whole."""
@@ -135,13 +138,12 @@ def record(case: Case, locked=None):
     for step in range(2):
         running.step(step)
     watch, kept = Collectives(axes_of(case, running.mesh)), Kept(running.weights_now)
-    sharded = [*running.sharded()]
+    sharded, copies = [*running.sharded()], running.buckets(watch)
     with watch, passing(sharded) as passed:
         waiting = running.passes(2, lambda: saved_tensors_hooks(kept.pack, kept.unpack))
         gradients = running.gradients()
         running.trained.optimizer.step()
     moments, counts = state_of(running.trained.optimizer)
-    copies = watch.operands if running.in_buckets else {}
     inside = {storage(g) for g in gradients}
     on_host = [t for t in (*running.weights, *gradients, *moments) if locked and is_on_host(local(t))]
     apart = {

@@ -68,7 +68,7 @@ def with_parts(plan: Plan) -> Transformer | Custom:
 
 def rests_of(plan: Plan) -> Rests:
     """What rests otherwise than in padded slices."""
-    profile, policy = plan.in_plan, plan.policy
+    profile = plan.in_plan
     unpadded = profile.unpadded if plan.has_units else frozenset[State]()
     of = (
         unpadded,
@@ -78,7 +78,7 @@ def rests_of(plan: Plan) -> Rests:
         plan.has_units and profile.sums_by_chunk,
     )
     ahead = profile.prefetch if plan.has_units else 0
-    return Rests(*of, has_copies(profile, policy), profile.fills, ahead, profile.placeholders)
+    return Rests(*of, has_copies(profile), profile.fills, ahead, profile.placeholders)
 
 
 def _kept(plan: Plan) -> Kept:

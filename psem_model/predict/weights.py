@@ -37,9 +37,9 @@ CHOICES = "j"  # the index of experts to choose from
 Shape = tuple[Number, Number]  # what a product makes, and what it reads
 
 
-def has_copies(profile: Profile, policy: BytePolicy) -> bool:
-    """Whether gradients are copied to be reduced: so they are, if that is in another type."""
-    return profile.units is Units.BUCKET and (profile.copies or policy.bytes_summed != policy.g)
+def has_copies(profile: Profile) -> bool:
+    """Whether buckets are copies of gradients, which stay; copies of another type pass beside them."""
+    return profile.units is Units.BUCKET and profile.copies
 
 
 # --------------------------------------------------------------------- by their schedules
@@ -205,21 +205,21 @@ class StageWeights:
         sums = [op for op in schedule.finish if op.kind in REDUCTIONS and op.source is Buffer.GRADIENTS]
         passing: list[tuple[Unit, ...]] = [(replace(unit, times=1),) for unit in sizes.units] or [()]
         found = (sizes.copied(op.within, Span.UNIT, each) for op in sums for each in passing)
-        return max(found, default=0) if self.policy.copied else 0
+        return max(found, default=0)
 
     def _copied(self, schedule: Schedule, sizes: Sizes) -> Number:
         """Bytes of what is copied of gradients to be reduced: of each unit, its largest slice."""
-        if not has_copies(self.profile, self.policy):
+        if not has_copies(self.profile):
             return 0
         reductions = (op for op in schedule.ops if op.kind in REDUCTIONS)
         slices = {op.within for op in reductions if op.source in GRADIENT_BUFFERS}
         if not sizes.units:
-            return self.policy.bytes_summed * max(map(sizes.slice, slices), default=0)
+            return self.policy.fresh * max(map(sizes.slice, slices), default=0)
         copied = 0
         for unit in sizes.units:
             of_unit = (sizes.slice(within, Span.UNIT, (unit,)) for within in slices)
             copied += unit.times * max(of_unit, default=0)
-        return self.policy.bytes_summed * copied
+        return self.policy.fresh * copied
 
     def _beside(self, names: Iterable[str]) -> dict[State, Number]:
         """Elements of states of some weights that the device has beyond their padded slices."""

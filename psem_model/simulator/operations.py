@@ -146,7 +146,7 @@ class Executor:
     def bucket_bytes(self) -> Number:
         """Bytes of copies of gradients, in which each device reduces them."""
         elements = sum(bucket[0, 0].size for bucket in self.buckets.values())
-        return elements * self.store.meter.summed
+        return elements * self.store.meter.widths[Buffer.FRESH]
 
     # ------------------------------------------------------------ collectives
     def _within(self, op: Op, unit: int) -> Slice:

@@ -267,10 +267,10 @@ class Store:
             self.sides[buffer, unit] = host
 
     def note_copy(self, op: Op, unit: int, within: Slice) -> None:
-        """Gradients that rest are copied to be summed, with room for padding where they are whole."""
+        """Gradients that rest are copied to be summed, if they are: with padding, or as they are."""
         layout = self.layouts[unit]
-        if self.pads_copies and op.kind in REDUCTIONS and op.source is Buffer.GRADIENTS:
-            is_padded = not within and not layout.owners
+        if self.meter.makes_copies and op.kind in REDUCTIONS and op.source is Buffer.GRADIENTS:
+            is_padded = self.pads_copies and not within and not layout.owners
             size = layout.padded if is_padded else layout.size(within)
             self.most_copied = max(self.most_copied, size * self.meter.summed)
 

@@ -420,3 +420,13 @@ def test_gradients_that_are_summed_in_buckets_are_copied_into_these_alone(strate
     plans = (profiled_as(way, tmp_path, strategy) for way in ways)
     in_buckets, in_place, apart = (plan.fullest.transient["states"] for plan in plans)
     assert in_buckets == in_place < apart
+
+
+def test_buckets_are_of_the_gradients_type_and_copies_that_are_summed_in_another_pass(tmp_path):
+    ways = "copies = true", "copies = true\nreduced = 4", "reduced = 4"
+    plans = (profiled_as(f"buckets = [64, 64]\n{way}", tmp_path, "dp(3)") for way in ways)
+    plain, wide, views = (plan.fullest for plan in plans)
+    assert plain.buckets == wide.buckets == plain.resting[State.GRADIENTS]
+    assert not views.buckets
+    assert not plain.transient["copied"]
+    assert 0 < wide.transient["copied"] == views.transient["copied"]
