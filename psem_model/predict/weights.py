@@ -215,11 +215,8 @@ class StageWeights:
         slices = {op.within for op in reductions if op.source in GRADIENT_BUFFERS}
         if not sizes.units:
             return self.policy.fresh * max(map(sizes.slice, slices), default=0)
-        copied = 0
-        for unit in sizes.units:
-            of_unit = (sizes.slice(within, Span.UNIT, (unit,)) for within in slices)
-            copied += unit.times * max(of_unit, default=0)
-        return self.policy.fresh * copied
+        each = ((sizes.slice(of, Span.UNIT, (unit,)) for of in slices) for unit in sizes.units)
+        return self.policy.fresh * sum(max(of_unit, default=0) for of_unit in each)
 
     def _beside(self, names: Iterable[str]) -> dict[State, Number]:
         """Elements of states of some weights that the device has beyond their padded slices."""
