@@ -30,7 +30,7 @@ class Case:
     """What holds, and what it says that terms are.
 
     `bounds`: by a polynomial without its number, the least number with which it is not negative, and
-    whether it is positive then. `solved`: what monomials are equal to, by the equations that hold.
+    whether it may be zero then. `solved`: what monomials are equal to, by the equations that hold.
     `known`: what is true, false or solved for, as bits.
     """
 
@@ -73,7 +73,7 @@ class Cases:
     def clauses(self, here: Case) -> list[frozenset[Form]]:
         """The conjunctions that do not hold."""
         keys = [self.forms.keys[-form] for form in sorted(here.so, reverse=True) if form < 0]
-        return [key for key in keys if isinstance(key, frozenset)]
+        return [key[1] for key in keys if key[0] == "and"]
 
     def _condition(self, here: Case) -> frozenset[Form] | None:
         """The condition of a conditional term, of which it is not known whether it holds."""
@@ -92,8 +92,8 @@ class Cases:
         while new:
             form = new.pop()
             key = self.forms.keys[abs(form)]
-            if form > 0 and isinstance(key, frozenset):
-                new.extend(key)
+            if form > 0 and key[0] == "and":
+                new.extend(key[1])
                 continue
             self._spend(len(here.so))
             made = self.equal(here, form)
@@ -108,7 +108,7 @@ class Cases:
                     last, rest = self._solved(form)
                     here.solved[last] = rest
                     known |= 1 << self.forms.monomial(last)
-                elif type(key) is tuple and key[0] == ">=" and self._bounds(here, form, new):
+                elif key[0] == ">=" and self._bounds(here, form, new):
                     return True
                 here.known |= known
                 self._renew(here, form, known, new)
@@ -134,20 +134,20 @@ class Cases:
 
     def _bounds(self, here: Case, form: Form, new: list[Form]) -> bool:
         """Whether a comparison contradicts the opposite one; the two may be an equation."""
-        made, strict = self.forms.least(form)
+        relation, made = self.forms.compared(form)
         number = made.get(ONE, 0)
+        bound = number, relation == ">="
         rest = plus(made, constant(number), -1)
         same, opposite = frozenset(rest.items()), frozenset(plus({}, rest, -1).items())
-        known = here.bounds.get(same)
-        if known is None or (number, not strict) < (known[0], not known[1]):
-            here.bounds[same] = number, strict
-        against = here.bounds.get(opposite)
-        if against is None:
+        here.bounds[same] = min(bound, here.bounds.get(same, bound))
+        if opposite not in here.bounds:
             return False
-        room = number + against[0]
-        if room == 0 and not strict and not against[1]:
+        against, may_be_zero = here.bounds[opposite]
+        room = number + against
+        if room == 0 and relation == ">=" and may_be_zero:
             new.append(self.forms.zero(made))
-        return room < 0 or (room == 0 and (strict or against[1]))
+            return False
+        return room <= 0
 
     def _spend(self, work: int) -> None:
         self.work -= work
@@ -175,8 +175,8 @@ class Cases:
 
     def _changed(self, here: Case, form: Form) -> Form:
         forms, key = self.forms, self.forms.keys[form]
-        if isinstance(key, frozenset):
-            return forms.both(self._equal(here, part) for part in key)
+        if key[0] == "and":
+            return forms.both(self._equal(here, part) for part in key[1])
         if key[0] in ("+", ">=", "="):
             made = self._with(here, dict(key[1]))
             return {"+": forms.number, ">=": forms.at_least, "=": forms.zero}[key[0]](made)

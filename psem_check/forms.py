@@ -9,28 +9,34 @@ negative: one of integers has whole factors without a common divisor, and the bo
 from __future__ import annotations
 
 import math
+import operator
+import struct
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from itertools import combinations
 from typing import Any
 
 from psem_check.polynomials import (
     ONE,
     Monomial,
-    Number,
     Polynomial,
     constant,
+    exact,
     inverse,
     plus,
     product,
     value_of,
 )
 from psem_check.terms import BOOL, FLOAT, INT, ORDER, Rejected, Sort, Term, Terms
-from psem_check.values import OPERATORS, bits_of, float_of
 
 TRUE = 1
 FALSE = -TRUE
 MOST = 40_000  # forms
+FLOATS = {
+    "fp.add": operator.add,
+    "fp.eq": operator.eq,
+    "fp.lt": operator.lt,
+    "fp.gt": operator.gt,
+}
 Form = int
 
 
@@ -39,7 +45,7 @@ class Forms:
 
     def __init__(self, terms: Terms) -> None:
         self.terms = terms
-        self.keys: list[Any] = [None, ("true",)]  # by number: a conjunction, or what an atom is of
+        self.keys: list[Any] = [None, ("true",)]  # by number: what it is, and what of
         self.inside: list[int] = [0, 0]  # by number: what it is made of, as bits
         self.depths = [0, 0]  # by number
         self.conditional = 0  # terms that are one of two, as bits
@@ -81,11 +87,9 @@ class Forms:
             return -self.both(-form for form in forms)
         if head == "=>":
             return self.either(-forms[0], forms[1])
-        if head in ("=", "xor"):
+        if head in ("=", "distinct"):
             same = self.same(forms[0], forms[1], of)
             return same if head == "=" else -same
-        if head == "distinct":
-            return self.both(-self.same(a, b, of) for a, b in combinations(forms, 2))
         if head == "ite":
             condition, then, otherwise = forms
             return self.both([self.either(-condition, then), self.either(condition, otherwise)])
@@ -100,11 +104,13 @@ class Forms:
         found: set[Form] = set()
         for form in formulas:
             key = self.keys[abs(form)]
-            found |= key if form > 0 and isinstance(key, frozenset) else {form}
+            found |= key[1] if form > 0 and key[0] == "and" else {form}
         found -= {TRUE}
         if FALSE in found or any(-form in found for form in found):
             return FALSE
-        return self._named(frozenset(found), map(abs, found)) if len(found) > 1 else (*found, TRUE)[0]
+        if len(found) < 2:
+            return (*found, TRUE)[0]
+        return self._named(("and", frozenset(found)), map(abs, found))
 
     def either(self, one: Form, other: Form) -> Form:
         return -self.both([-one, -other])
@@ -122,7 +128,7 @@ class Forms:
         if value_of(made) is not None:
             return FALSE if made else TRUE
         said = plus({}, made, inverse(made[max(made)]))
-        return self._named(("=", frozenset(said.items())), self._parts(said))
+        return self._sum("=", said)
 
     def at_least(self, made: Polynomial) -> Form:
         """That a polynomial is not negative."""
@@ -130,29 +136,28 @@ class Forms:
         number = made.get(ONE, 0)
         if not others:
             return TRUE if number >= 0 else FALSE
-        lead: Number = others[min(others)]
-        atoms = {atom for monomial in others for atom in monomial}
-        if not atoms <= self._whole:
-            return self._compared(plus({}, made, inverse(max(lead, -lead))))
         numerators = (factor.numerator for factor in others.values())
         denominators = (factor.denominator for factor in others.values())
-        divisor = Fraction(math.gcd(*numerators), math.lcm(*denominators))
-        bound = math.floor(number * inverse(divisor))
-        said = plus(constant(bound), others, inverse(divisor))
-        if lead > 0:
-            return self._compared(said)
-        return -self._compared(plus(constant(-1), said, -1))
+        scale = exact(Fraction(math.lcm(*denominators), math.gcd(*numerators)))
+        whole = self._is_whole(others)
+        said = plus(constant(math.floor(number * scale) if whole else number * scale), others, scale)
+        if whole and said[min(others)] < 0:
+            return -self._sum(">=", plus(constant(-1), said, -1))
+        return self._sum(">=", said)
 
-    def _compared(self, made: Polynomial) -> Form:
-        return self._named((">=", frozenset(made.items())), self._parts(made))
+    def _is_whole(self, made: Polynomial) -> bool:
+        return self._whole.issuperset(atom for monomial in made for atom in monomial)
 
-    def least(self, form: Form) -> tuple[Polynomial, bool]:
-        """The polynomial that a comparison says not to be negative, and whether it is positive."""
-        made = dict(self.keys[abs(form)][1])
+    def compared(self, form: Form) -> tuple[str, Polynomial]:
+        """What a comparison says of a polynomial: that it is `>` or `>=` zero."""
+        key = self.keys[abs(form)]
+        if key[0] != ">=":
+            raise Rejected("not a comparison")
+        made = dict(key[1])
         if form > 0:
-            return made, False
-        strict = not self._whole.issuperset(atom for monomial in made for atom in monomial)
-        return plus(constant(0 if strict else -1), made, -1), strict
+            return ">=", made
+        whole = self._is_whole(made)
+        return (">=" if whole else ">"), plus(constant(-1 if whole else 0), made, -1)
 
     # ------------------------------------------------------------------ other terms
     def _value(self, head: Any, sort: Sort, forms: Sequence[Form]) -> Form | None:
@@ -189,46 +194,42 @@ class Forms:
             ((monomial, factor),) = made.items()
             if len(monomial) == 1 and factor == 1:
                 return monomial[0]
-        found = self._named(("+", frozenset(made.items())), self._parts(made))
+        found = self._sum("+", made)
         self._polynomials[found] = made
         return found
+
+    def _sum(self, kind: str, made: Polynomial) -> Form:
+        """What is said of a polynomial, or itself: it is made of its atoms, and products of them."""
+        atoms = {atom for monomial in made for atom in monomial}
+        products = {self.monomial(monomial) for monomial in made if len(monomial) > 1}
+        return self._named((kind, frozenset(made.items())), atoms | products)
 
     def monomial(self, monomial: Monomial) -> Form:
         """The number of a single atom, and of a product."""
         return monomial[0] if len(monomial) == 1 else self._named(("*", monomial), monomial)
 
-    def _parts(self, made: Polynomial) -> set[Form]:
-        """What a polynomial is made of: its atoms, and products of them."""
-        atoms = {atom for monomial in made for atom in monomial}
-        return atoms | {self.monomial(monomial) for monomial in made if len(monomial) > 1}
-
     def _worth(self, head: Any, forms: Sequence[Form]) -> Form | None:
-        """What an operator makes of numerals."""
-        if head not in OPERATORS:
-            return None
-        worth = [self._numeral(form) for form in forms]
-        if None in worth:
-            return None
-        try:
-            found = OPERATORS[head](*worth)
-        except ZeroDivisionError:
-            return None
-        if isinstance(found, bool):
+        """What an operator makes of numerals: SMT-LIB's division, by zero of any value; floats by the
+        machine's own.
+        """
+        if head in ("div", "mod"):
+            m, n = (value_of(self.polynomial(form)) for form in forms)
+            if m is None or not n:
+                return None
+            quotient = m // n if n > 0 else -(m // -n)
+            return self.number(constant(quotient if head == "div" else m - n * quotient))
+        if head in FLOATS:
+            kinds = [self.keys[form][0] for form in forms]
+            if any(not isinstance(kind, tuple) or kind[0] != "float" for kind in kinds):
+                return None
+            found = FLOATS[head](*(float_of(bits) for _, bits in kinds))
+            if head == "fp.add":
+                return self.make(("float", bits_of(found)), FLOAT, None, [])
             return TRUE if found else FALSE
-        if isinstance(found, float):
-            return self.make(("float", bits_of(found)), FLOAT, None, [])
-        return self.number(constant(found))
-
-    def _numeral(self, form: Form) -> Fraction | float | None:
-        """The number or the float that a term is, if it is one."""
-        head = self.keys[form][0]
-        if isinstance(head, tuple) and head[0] == "float":
-            return float_of(head[1])
-        value = value_of(self.polynomial(form))
-        return None if value is None else Fraction(value)
+        return None
 
     # ------------------------------------------------------------------ numbers
-    def _named(self, key: Any, parts: Iterable[Form]) -> Form:
+    def _named(self, key: tuple[Any, ...], parts: Iterable[Form]) -> Form:
         found = self._numbers.get(key)
         if found is None:
             found = self._numbers[key] = len(self.keys)
@@ -241,6 +242,16 @@ class Forms:
                 depth = max(depth, self.depths[part])
             self.inside.append(below)
             self.depths.append(depth + 1)
-            if type(key) is tuple and key[0] == "ite":
+            if key[0] == "ite":
                 self.conditional |= 1 << found
         return found
+
+
+def float_of(bits: int) -> float:
+    """The number that 64 bits are."""
+    (found,) = struct.unpack(">d", bits.to_bytes(8, "big"))
+    return float(found)
+
+
+def bits_of(number: float) -> int:
+    return int.from_bytes(struct.pack(">d", number), "big")

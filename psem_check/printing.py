@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from psem_check.check import Checked
-from psem_check.terms import Sort, Symbol, Term, Terms
+from psem_check.forms import float_of
+from psem_check.terms import ORDER, Sort, Symbol, Term, Terms
 from psem_check.tree import Part, Theorem
-from psem_check.values import float_of
 
 LONG = 400  # characters, of a part of a formula that gets a name
-INFIX = {
-    **{name: f" {name} " for name in ("and", "or", "=>", "xor", "=", "+", "*", "-", "/", "div", "mod")},
-    **{name: f" {name} " for name in ("<", "<=", ">", ">=")},
-}
+INFIX = ("and", "or", "=>", "=", "+", "*", "-", "/", "div", "mod", *ORDER)
 
 
 def lines_of(claim: Checked, brief: bool = False) -> Iterator[str]:
@@ -39,22 +36,24 @@ def lines_of(claim: Checked, brief: bool = False) -> Iterator[str]:
 def _of_part(part: Part, theorems: list[Theorem]) -> Iterator[str]:
     """Its theorems, what they rest on, and what their symbols are."""
     under: dict[int, None] = {}
+    said: list[Term] = []
     for theorem in theorems:
         yield f"  {'not always' if theorem.rule == 'refute' else 'theorem'} {theorem.name}"
-        hypotheses = [which for which in theorem.under if isinstance(which, int)]
-        under |= dict.fromkeys(sorted(hypotheses))
-        yield from _for_all(part, (*theorem.given, theorem.goal))
+        under |= dict.fromkeys(sorted(which for which in theorem.under if isinstance(which, int)))
+        said += theorem.formulas
+        yield from _for_all(part, theorem.formulas)
         yield from _statement(part.terms, theorem)
         for variable, value in theorem.values:
             name = _text(part.terms, variable, [])
             yield from _formula(part.terms, value, f"    false where {name} = ")
     for which in under:
         hypothesis = part.hypotheses[which]
+        said.append(hypothesis.formula)
         kind = f"axiom {hypothesis.axiom}" if hypothesis.axiom else "hypothesis"
         yield f"  {kind} {hypothesis.name}"
         yield from _for_all(part, (hypothesis.formula,))
         yield from _formula(part.terms, hypothesis.formula)
-    yield from _symbols(part, theorems)
+    yield from _symbols(part, said)
 
 
 def _for_all(part: Part, said: Iterable[Term]) -> Iterator[str]:
@@ -63,50 +62,49 @@ def _for_all(part: Part, said: Iterable[Term]) -> Iterator[str]:
         yield f"    for all {', '.join(sorted(part.terms.symbols[s].name for s in variables))}"
 
 
-def _symbols(part: Part, theorems: list[Theorem]) -> Iterator[str]:
-    """Sorts and definitions of the symbols in theorems, in what they rest on, and in definitions."""
-    hypotheses = {which for theorem in theorems for which in theorem.under if isinstance(which, int)}
-    said = [part.hypotheses[which].formula for which in hypotheses]
-    pending = [*said, *(t for theorem in theorems for t in (*theorem.given, theorem.goal))]
+def _symbols(part: Part, said: list[Term]) -> Iterator[str]:
+    """Sorts and definitions of the symbols in what is said, and in definitions."""
+    symbols = part.terms.symbols
     seen: set[int] = set()
-    while pending:
-        new = part.terms.symbols_in(pending) - seen
+    while said:
+        new = part.terms.symbols_in(said) - seen
         seen |= new
         defined = [d for s in new for d in part.definitions.get(s, ())]
-        pending = [t for d in defined for t in (*d.given, d.goal)]
+        said = [t for d in defined for t in d.formulas]
     if seen:
-        yield f"  for {'; '.join(_declared(part.terms.symbols[s]) for s in sorted(seen))}"
-    for name, values in sorted({kind for s in seen for kind in _kinds(part.terms.symbols[s])}):
+        yield f"  for {'; '.join(_declared(symbols[s]) for s in sorted(seen))}"
+    sorts = [sort for s in seen for sort in (*symbols[s].arguments, symbols[s].sort)]
+    for name, values in sorted({*_kinds(sorts)}):
         yield f"  where {name} is one of {', '.join(values)}"
     for symbol in sorted(seen & part.definitions.keys()):
-        yield f"  definition of {part.terms.symbols[symbol].name}"
+        yield f"  definition of {symbols[symbol].name}"
         for definition in part.definitions[symbol]:
             yield from _statement(part.terms, definition)
 
 
 def _declared(symbol: Symbol) -> str:
     """A symbol with its sorts."""
-    arguments = ", ".join(map(_sort, symbol.arguments))
-    of = f"({arguments}) -> " if arguments else ""
+    of = f"({', '.join(map(_sort, symbol.arguments))}) -> " if symbol.arguments else ""
     return f"{symbol.name}: {of}{_sort(symbol.sort)}"
 
 
 def _sort(sort: Sort) -> str:
-    if isinstance(sort, str):
-        return sort
-    if sort[0] == "Array":
-        return f"Array({_sort(sort[1])}, {_sort(sort[2])})"
-    return str(sort[1])
+    match sort:
+        case "Array", index, element:
+            return f"Array({_sort(index)}, {_sort(element)})"
+        case _, name, *_:
+            return str(name)
+    return str(sort)
 
 
-def _kinds(symbol: Symbol) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The enumerations in a symbol's sorts, with their values."""
-    pending: list[Sort] = [*symbol.arguments, symbol.sort]
-    while pending:
-        sort = pending.pop()
-        if isinstance(sort, tuple) and sort[0] == "Values":
-            yield sort[1], sort[2]
-        pending += sort[1:] if isinstance(sort, tuple) and sort[0] == "Array" else ()
+def _kinds(sorts: Iterable[Sort]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The enumerations in sorts, with their values."""
+    for sort in sorts:
+        match sort:
+            case "Values", name, values:
+                yield name, values
+            case "Array", *parts:
+                yield from _kinds(parts)
 
 
 def _statement(terms: Terms, theorem: Theorem) -> Iterator[str]:
@@ -130,22 +128,21 @@ def _formula(terms: Terms, formula: Term, before: str = "    ") -> Iterator[str]
 
 
 def _text(terms: Terms, term: Term, arguments: list[str]) -> str:
-    head = terms.heads[term]
-    if isinstance(head, tuple):
-        kind, what = head[0], head[1]
-        if kind == "value":
-            return str(what[2][head[2]])
-        if kind == "bool":
-            return "true" if what else "false"
-        if kind == "float":
-            return repr(float_of(what))
-        number = f"({what})" if "/" in str(what) else str(what)
-        name = terms.symbols[what].name if kind == "symbol" else number
-        return f"{name}({', '.join(arguments)})" if arguments else name
-    if head in INFIX:
-        return f"({INFIX[head].join(arguments)})"
-    if head == "ite":
-        return f"(if {arguments[0]} then {arguments[1]} else {arguments[2]})"
-    if head == "select":
-        return f"{arguments[0]}[{arguments[1]}]"
-    return f"{head}({', '.join(arguments)})"
+    several = ", ".join(arguments)
+    match terms.heads[term]:
+        case "value", (_, _, names), which:
+            return str(names[which])
+        case "float", bits:
+            return repr(float_of(bits))
+        case "symbol", number:
+            name = terms.symbols[number].name
+            return f"{name}({several})" if arguments else name
+        case _, constant:
+            text = str(constant)
+            return f"({text})" if "/" in text else text.lower()
+        case "ite":
+            return "(if {} then {} else {})".format(*arguments)
+        case "select":
+            return "{}[{}]".format(*arguments)
+        case head:
+            return f"({f' {head} '.join(arguments)})" if head in INFIX else f"{head}({several})"

@@ -1,37 +1,34 @@
 """A proof that facts are impossible together, gone through step by step.
 
-A step is one of these, where premises are numbers of facts, which come first, and of earlier steps:
-["follows", conclusion, premises], by the meaning of connectives and equality;
-["products", conclusion, premises, summands, multiples], by what products of comparisons add up to;
+A step is one of these:
+["follows", conclusion, premises], by the meaning of connectives and equality: premises are numbers of
+facts, which come first, and of earlier steps;
+["products", comparisons, summands, multiples]: that comparisons do not hold together, by what products
+of them add up to;
 ["law", name, terms], by what operators mean.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
 from psem_check.cases import Cases
 from psem_check.forms import Forms
-from psem_check.graphs import Graph
-from psem_check.laws import law
 from psem_check.polynomials import Polynomial, constant, plus, product, value_of
-from psem_check.terms import BOOL, NUMBERS, Rejected, Term
+from psem_check.reader import Graph, listed, member
+from psem_check.terms import BOOL, NUMBERS, Rejected, Term, Terms, named
 
 WORK = 300_000  # terms that are looked at in one step
-FACTORS = 12  # of one product
-NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
 def check_proof(graph: Graph, facts: Sequence[Term], proof: Sequence[Any]) -> None:
     """Raise Rejected unless the last step of the proof concludes that the facts are impossible."""
     steps = Steps(graph, facts)
-    for number, step in enumerate(proof):
-        try:
-            steps.take(*step)
-        except Rejected as error:
-            raise Rejected(f"step {number}, {step[0]}: {error}") from error
+    for number, (rule, *given) in enumerate(map(listed, proof)):
+        with named(f"step {number}, {rule}"):
+            steps.take(rule, *given)
     if steps.conclusions[-1:] != [graph.terms.false]:
         raise Rejected("it does not end in a contradiction")
 
@@ -47,26 +44,29 @@ class Steps:
 
     def take(self, rule: str, *given: Any) -> None:
         """One step further. Raises Rejected unless it follows its rule."""
-        if rule == "law":
-            name, of = given
-            self.conclusions.append(law(self.terms, name, [self.graph.term(n) for n in of]))
-            return
-        conclusion, premises, *more = given
+        rules: dict[str, Callable[..., Term]] = {
+            "follows": self._follows,
+            "products": self._products,
+            "law": self._law,
+        }
+        if rule not in rules:
+            raise Rejected("it is not a rule")
+        self.conclusions.append(rules[rule](*given))
+
+    def _follows(self, conclusion: Any, premises: Sequence[Any]) -> Term:
         said = self.graph.term(conclusion)
         if self.terms.sorts[said] != BOOL:
             raise Rejected("its conclusion is no formula")
-        known = [_member(premise, self.conclusions) for premise in premises]
-        if rule == "follows" and not more:
-            found = self.follows(known, said)
-        elif rule == "products":
-            summands, multiples = more
-            terms = [(position, self.graph.term(number)) for position, number in multiples]
-            found = self.products(known, said, summands, terms)
-        else:
-            raise Rejected("it is not a rule")
-        if not found:
+        if not self.follows([member(premise, self.conclusions) for premise in premises], said):
             raise Rejected("it does not follow")
-        self.conclusions.append(said)
+        return said
+
+    def _products(self, of: Sequence[Any], summands: Sequence[Any], multiples: Sequence[Any]) -> Term:
+        terms = [(position, self.graph.term(number)) for position, number in multiples]
+        return self.products([self.graph.term(number) for number in of], summands, terms)
+
+    def _law(self, name: Any, of: Sequence[Any]) -> Term:
+        return law(self.terms, name, [self.graph.term(number) for number in of])
 
     def follows(self, known: Sequence[Term], said: Term, work: int = WORK) -> bool:
         """Whether premises imply a conclusion by the meaning of connectives and equality."""
@@ -74,83 +74,111 @@ class Steps:
         return Cases(self.forms, work).impossible(formulas)
 
     def products(
-        self,
-        known: Sequence[Term],
-        said: Term,
-        summands: Sequence[Any],
-        multiples: Sequence[tuple[int, Term]],
-    ) -> bool:
-        """Whether comparisons, and what the conclusion denies, multiplied, add up to a negative number.
+        self, of: Sequence[Term], summands: Sequence[Any], multiples: Sequence[tuple[int, Term]]
+    ) -> Term:
+        """That comparisons do not hold together: multiplied, they add up to a negative number.
 
-        Then they cannot hold together. Each is a polynomial that is positive, not negative, or zero. So
-        is a product of the first two kinds, a sum of these with positive factors, and with that any
-        multiple of the third kind. `summands`: [numerator, denominator, [comparisons, by position]];
-        `multiples`: [comparison, term].
+        Each is a polynomial that is positive, not negative, or zero. So is a product of the first two
+        kinds, a sum of these with positive factors, and with that any multiple of the third kind.
+        `summands`: [numerator, denominator, [comparisons, by position]]; `multiples`: [comparison, by
+        position, term].
         """
-        compared = [self.compared(formula) for formula in [*known, *self.denied(said)]]
+        compared = [self.compared(formula) for formula in of]
         total: Polynomial = {}
         strict = False
         for numerator, denominator, factors in summands:
             if not type(numerator) is type(denominator) is int or min(numerator, denominator) <= 0:
                 raise Rejected("a factor is not positive")
-            if len(factors) > FACTORS:
-                raise Rejected("a product is too long")
-            made, positive = constant(Fraction(numerator, denominator)), True
-            for position in factors:
-                relation, polynomial = _member(position, compared)
+            made = constant(Fraction(numerator, denominator))
+            chosen = [member(position, compared) for position in factors]
+            for relation, polynomial in chosen:
                 if relation == "=":
                     raise Rejected("an equation is no factor")
                 made = product(made, polynomial)
-                positive = positive and relation == ">"
             total = plus(total, made)
-            strict = strict or positive
+            strict = strict or all(relation == ">" for relation, _ in chosen)
         for position, multiplier in multiples:
-            relation, polynomial = _member(position, compared)
+            relation, polynomial = member(position, compared)
             if relation != "=" or self.terms.sorts[multiplier] not in NUMBERS:
-                return False
+                raise Rejected("not a multiple of an equation")
             total = plus(total, product(polynomial, self._polynomial(multiplier)))
         left = value_of(total)
-        return left is not None and (left < 0 or (left == 0 and strict))
+        if left is None or left > 0 or not (left or strict):
+            raise Rejected("they do not add up to a negative number")
+        return self.terms.negation(self.terms.conjunction(of))
 
     def compared(self, formula: Term) -> tuple[str, Polynomial]:
-        """What a comparison says of a polynomial: that it is `>`, `>=` or `=` zero."""
-        terms = self.terms
-        denied = terms.heads[formula] == "not"
-        inner = terms.arguments[formula][0] if denied else formula
-        relation = terms.heads[inner]
-        if relation not in ("=", *NEGATED) or (denied and relation == "="):
-            raise Rejected("not a comparison")
-        sides = terms.arguments[inner]
-        if terms.sorts[sides[0]] not in NUMBERS:
-            raise Rejected("not a comparison of numbers")
-        said = NEGATED[relation] if denied else relation
+        """What a comparison of numbers says of a polynomial: that it is `>`, `>=` or `=` zero."""
+        sides = self.terms.arguments[formula]
+        if self.terms.heads[formula] != "=" or self.terms.sorts[sides[0]] not in NUMBERS:
+            return self.forms.compared(self.forms.of(formula))
         left, right = map(self._polynomial, sides)
-        if said in ("<", "<="):
-            return said.replace("<", ">"), plus(right, left, -1)
-        return said, plus(left, right, -1)
+        return "=", plus(left, right, -1)
 
     def _polynomial(self, term: Term) -> Polynomial:
         return self.forms.polynomial(self.forms.of(term))
 
-    def denied(self, formula: Term) -> list[Term]:
-        """What is so if a formula is not, one by one."""
-        terms = self.terms
-        head, arguments = terms.heads[formula], terms.arguments[formula]
-        if formula == terms.false:
-            return []
-        if head == "or":
-            return [each for part in arguments for each in self.denied(part)]
-        if head == "not":
-            conjunction = terms.heads[arguments[0]] == "and"
-            return list(terms.arguments[arguments[0]] if conjunction else arguments)
-        if head == "=>":
-            given = terms.heads[arguments[0]] == "and"
-            said = terms.arguments[arguments[0]] if given else arguments[:1]
-            return [*said, *self.denied(arguments[1])]
-        return [terms.negation(formula)]
+
+# ---------------------------------------------------------------------- laws
+def law(terms: Terms, name: str, of: Sequence[Term]) -> Term:
+    """What holds of terms by what an operator means. Raises Rejected if there is no such law."""
+    count = {"read": 4, "value": 1}.get(name, 2)
+    if name not in LAWS or len(of) != count:
+        raise Rejected("it is not a law")
+    return LAWS[name](terms, *of)
 
 
-def _member(position: Any, known: Sequence[Any]) -> Any:
-    if type(position) is not int or not 0 <= position < len(known):
-        raise Rejected("a premise that is not there yet")
-    return known[position]
+def _zero(terms: Terms, b: Term) -> Term:
+    """b = 0."""
+    return terms.equal(b, terms.number(0, terms.sorts[b]))
+
+
+def _quotient(terms: Terms, a: Term, b: Term) -> Term:
+    """(a / b) b = a, or b is zero."""
+    whole = terms.make("*", terms.make("/", a, b), b)
+    return terms.make("or", _zero(terms, b), terms.equal(whole, a))
+
+
+def _div(terms: Terms, m: Term, n: Term) -> Term:
+    """n q <= m < n (q + 1) for the quotient q if n is positive, n (q - 1) if it is negative."""
+    q, zero = terms.make("div", m, n), terms.number(0, terms.sorts[n])
+    lower = terms.make("<=", terms.make("*", n, q), m)
+
+    def between(sign: str, step: int) -> Term:
+        moved = terms.make("+", q, terms.number(step, terms.sorts[n]))
+        upper = terms.make("<", m, terms.make("*", n, moved))
+        return terms.implication([terms.make(sign, n, zero)], terms.conjunction([lower, upper]))
+
+    return terms.make("and", between(">", 1), between("<", -1))
+
+
+def _mod(terms: Terms, m: Term, n: Term) -> Term:
+    """m mod n = m - n (m div n), or n is zero."""
+    rest = terms.make("-", m, terms.make("*", n, terms.make("div", m, n)))
+    return terms.make("or", _zero(terms, n), terms.equal(terms.make("mod", m, n), rest))
+
+
+def _read(terms: Terms, array: Term, at: Term, value: Term, index: Term) -> Term:
+    """What a changed array has at an index: the value there, and elsewhere what it had."""
+    found = terms.make("select", terms.make("store", array, at, value), index)
+    before = terms.make("select", array, index)
+    return terms.equal(found, terms.make("ite", terms.equal(index, at), value, before))
+
+
+def _value(terms: Terms, one: Term) -> Term:
+    """A term of an enumeration is one of its values."""
+    sort = terms.sorts[one]
+    if not isinstance(sort, tuple) or sort[0] != "Values":
+        raise Rejected("not of an enumeration")
+    values = [terms.make(("value", sort, i)) for i in range(len(sort[2]))]
+    cases = [terms.equal(one, value) for value in values]
+    return terms.make("or", *cases) if len(cases) > 1 else cases[0]
+
+
+LAWS: dict[str, Callable[..., Term]] = {
+    "quotient": _quotient,
+    "div": _div,
+    "mod": _mod,
+    "read": _read,
+    "value": _value,
+}

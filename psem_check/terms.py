@@ -7,7 +7,8 @@ dividend.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -19,11 +20,39 @@ Head: TypeAlias = Any  # an operator's name, or (kind, what it is) of a constant
 BOOL, INT, REAL, FLOAT = "Bool", "Int", "Real", "Float64"
 NUMBERS = (INT, REAL)
 ORDER = ("<", "<=", ">", ">=")
-FLOAT_ORDER = ("fp.eq", "fp.lt", "fp.gt", "fp.leq", "fp.geq")
+MANY = 1 << 30
+# Of operators whose arguments are of one sort: how many these are, of which sorts they can be (if none
+# is said, of all but floats), and which sort is made of them (if none is said, theirs).
+ALIKE: dict[str, tuple[int, int, Sequence[Sort], Sort]] = {
+    "not": (1, 1, (BOOL,), BOOL),
+    "=>": (2, 2, (BOOL,), BOOL),
+    **dict.fromkeys(("and", "or"), (2, MANY, (BOOL,), BOOL)),
+    **dict.fromkeys(("=", "distinct"), (2, 2, (), BOOL)),
+    **dict.fromkeys(ORDER, (2, 2, NUMBERS, BOOL)),
+    **dict.fromkeys(("+", "*"), (2, MANY, NUMBERS, "")),
+    "-": (2, 2, NUMBERS, ""),
+    "neg": (1, 1, NUMBERS, ""),
+    **dict.fromkeys(("div", "mod"), (2, 2, (INT,), INT)),
+    "/": (2, 2, (REAL,), REAL),
+    "to_real": (1, 1, (INT,), REAL),
+    "fp.add": (2, 2, (FLOAT,), FLOAT),  # rounded to nearest, ties to even
+    **dict.fromkeys(("fp.eq", "fp.lt", "fp.gt"), (2, 2, (FLOAT,), BOOL)),
+}
 
 
 class Rejected(Exception):
     """The certificate is not what it says it is."""
+
+
+@contextmanager
+def named(what: str) -> Iterator[None]:
+    """Whatever is wrong in it is a rejection that names it."""
+    try:
+        yield
+    except Rejected as error:
+        raise Rejected(f"{what}: {error}") from error
+    except Exception as error:
+        raise Rejected(f"{what} cannot be read: {type(error).__name__}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -127,64 +156,26 @@ class Terms:
         return found
 
     def _of_constant(self, head: tuple[Any, ...], sorts: list[Sort]) -> Sort | None:
-        kind, what = head[0], head[1]
-        if kind == "symbol":
-            symbol = self.symbols[what]
-            return symbol.sort if tuple(sorts) == symbol.arguments else None
-        if sorts:
-            return None
-        if kind == "value":
-            return what if _is_enumeration(what) and 0 <= head[2] < len(what[2]) else None
-        return {"bool": BOOL, "int": INT, "real": REAL, "float": FLOAT}.get(kind)
-
-
-def _is_enumeration(sort: Sort) -> bool:
-    return isinstance(sort, tuple) and sort[0] == "Values"
+        match head:
+            case "symbol", number:
+                symbol = self.symbols[number]
+                return symbol.sort if tuple(sorts) == symbol.arguments else None
+            case "value", ("Values", _, names) as sort, which if not sorts and 0 <= which < len(names):
+                return sort
+        plain = {"bool": BOOL, "int": INT, "real": REAL, "float": FLOAT}
+        return None if sorts else plain.get(head[0])
 
 
 def _of_operator(head: str, sorts: list[Sort]) -> Sort | None:
     """The sort of an application of an operator; None if there is no such application."""
-    count = len(sorts)
-    alike = count > 0 and all(sort == sorts[0] for sort in sorts)
-    first = sorts[0] if sorts else None
-    numbers = alike and first in NUMBERS
-    if head in ("and", "or"):
-        return BOOL if alike and first == BOOL and count >= 2 else None
-    if head in ("not", "=>", "xor"):
-        return BOOL if alike and first == BOOL and count == (1 if head == "not" else 2) else None
-    if head == "=":
-        return BOOL if alike and count == 2 and first != FLOAT else None
-    if head == "distinct":
-        return BOOL if alike and count >= 2 and first != FLOAT else None
-    if head == "ite":
-        return sorts[1] if count == 3 and first == BOOL and sorts[1] == sorts[2] else None
-    if head in ORDER:
-        return BOOL if numbers and count == 2 else None
-    if head in ("+", "*"):
-        return first if numbers and count >= 2 else None
-    if head == "-":
-        return first if numbers and count == 2 else None
-    if head in ("neg", "abs"):
-        return first if numbers and count == 1 else None
-    return _of_other_operator(head, sorts)
-
-
-def _of_other_operator(head: str, sorts: list[Sort]) -> Sort | None:
-    signatures: dict[str, tuple[list[Sort], Sort]] = {
-        "to_real": ([INT], REAL),
-        "to_int": ([REAL], INT),
-        "is_int": ([REAL], BOOL),
-        "/": ([REAL, REAL], REAL),
-        **{name: ([INT, INT], INT) for name in ("div", "mod")},
-        "fp.add": ([FLOAT, FLOAT], FLOAT),  # rounded to nearest, ties to even
-        **{name: ([FLOAT, FLOAT], BOOL) for name in FLOAT_ORDER},
-    }
-    if head in signatures:
-        arguments, sort = signatures[head]
-        return sort if sorts == arguments else None
-    if head in ("select", "store") and sorts and isinstance(sorts[0], tuple) and sorts[0][0] == "Array":
-        _, index, element = sorts[0]
-        if head == "select":
-            return element if sorts[1:] == [index] else None
-        return sorts[0] if sorts[1:] == [index, element] else None
-    return None
+    match head, sorts:
+        case "ite", ["Bool", then, other] if then == other:
+            return then
+        case "select", [("Array", index, element), at] if at == index:
+            return element
+        case "store", [("Array", index, element), at, new] if (at, new) == (index, element):
+            return sorts[0]
+    least, most, of, gives = ALIKE.get(head, (1, 0, (), BOOL))
+    if not least <= len(sorts) <= most or sorts.count(sorts[0]) < len(sorts):
+        return None
+    return (gives or sorts[0]) if (sorts[0] in of if of else sorts[0] != FLOAT) else None

@@ -14,11 +14,9 @@ from itertools import combinations
 from psem_check.cases import Case, Cases
 from psem_check.forms import FALSE, TRUE, Form
 from psem_check.polynomials import Polynomial, constant, plus
-from psem_check.terms import NUMBERS, REAL
+from psem_check.terms import NUMBERS
 from psem_model.certify.cores import Cores, is_formula
-from psem_model.certify.formulas import Formulas
-from psem_model.certify.products import combined
-from psem_model.certify.written import Written
+from psem_model.certify.written import UNKNOWN, Written
 
 WORK = 250_000  # of the checker's for a step: a little less than it allows
 SUM = (1, 0)  # factors of a product, degree of a multiple: a sum of comparisons
@@ -39,7 +37,7 @@ class Effort:
     rounds: int
 
 
-LITTLE = Effort(((2, 1), (3, 2), (3, 3)), comparisons=12, unknown=600, splits=1, rounds=1)
+LITTLE = Effort(((2, 1), (3, 2), (3, 3)), comparisons=12, unknown=UNKNOWN, splits=1, rounds=1)
 MUCH = Effort((*LITTLE.degrees, (4, 3), (4, 4)), comparisons=100, unknown=4000, splits=2, rounds=3)
 Clause = frozenset[Form]
 
@@ -47,13 +45,11 @@ Clause = frozenset[Form]
 class Search(Cases):
     """Cases with lemmas, by the conjunctions that they say not to hold."""
 
-    def __init__(
-        self, written: Written, formulas: Formulas, lemmas: dict[Clause, int], effort: Effort
-    ) -> None:
-        super().__init__(formulas.forms, WORK)
+    def __init__(self, written: Written, lemmas: dict[Clause, int], effort: Effort) -> None:
+        super().__init__(written.checker.forms, WORK)
         self.effort = effort
         self.written = written
-        self.formulas = formulas
+        self.formulas = written.formulas
         self.lemmas = lemmas
         self.used: set[Clause] = set()
         self.open: Case | None = None  # of which nothing is known
@@ -121,15 +117,8 @@ class Search(Cases):
         return self._multiplied(core, self.effort.degrees) if core and few else None
 
     def _multiplied(self, core: Sequence[Form], degrees: Sequence[tuple[int, int]]) -> Clause | None:
-        known = [self.formulas.of(form) for form in core]
-        said = [self.written.checker.compared(formula) for formula in known]
-        for factors, degree in degrees:
-            if found := combined(said, factors, degree, self.effort.unknown):
-                summands, multiples = found
-                terms = [(i, self.formulas.number(made, REAL)) for i, made in multiples]
-                step = self.written.products(known, self.written.terms.false, summands, terms)
-                return self._shown(core, step)
-        return None
+        step = self.written.products(list(map(self.formulas.of, core)), degrees, self.effort.unknown)
+        return None if step is None else self._shown(core, step)
 
     def _is_of_numbers(self, made: Polynomial) -> bool:
         return self.formulas.sort_of(made) in NUMBERS
@@ -162,7 +151,7 @@ class Search(Cases):
     def _unequal(self, here: Case) -> Iterator[tuple[Form, Polynomial]]:
         for form in sorted(here.so):
             key = self.forms.keys[abs(form)]
-            if form < 0 and type(key) is tuple and key[0] == "=":
+            if form < 0 and key[0] == "=":
                 yield form, dict(key[1])
 
     def _alike(self, here: Case) -> Clause | None:
@@ -210,7 +199,7 @@ class Search(Cases):
             atom = (bits & -bits).bit_length() - 1
             bits ^= 1 << atom
             key = self.forms.keys[atom]
-            if type(key) is tuple and key[0] not in ("true", "+", "*", ">=", "="):
+            if key[0] not in ("true", "and", "+", "*", ">=", "="):
                 yield atom
 
 

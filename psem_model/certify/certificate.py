@@ -13,8 +13,7 @@ from typing import Any
 
 from proofs.registry import Result
 from psem_check.check import graph_of, part_of
-from psem_check.graphs import Graph
-from psem_check.reader import VERSION
+from psem_check.reader import VERSION, Graph
 from psem_check.terms import Term
 from psem_check.tree import Obligation
 from psem_model.audit import remembered
@@ -92,7 +91,7 @@ def questions(document: Mapping[str, Any]) -> tuple[Graph, list[list[tuple[Oblig
     """The obligations of each claim of a certificate, and their questions."""
     graph, found = graph_of(document), []
     for claim in document["claims"]:
-        parts = [part_of(graph, given, claim["id"]) for given in claim["parts"]]
+        parts = [part_of(graph, given) for given in claim["parts"]]
         several = [obligation for part in parts for obligation in part.obligations]
         found.append([(each, question(graph.terms, each.facts)) for each in several])
     return graph, found
@@ -109,15 +108,15 @@ def written(lists: Lists, facts: Sequence[Term], proof: Mapping[str, Any]) -> li
         return lists.number(reader.numbers[of])
 
     steps: list[Any] = []
-    for rule, said, *given in proof["steps"]:
+    for rule, first, *given in proof["steps"]:
         if rule == "law":
-            steps.append([rule, said, [number(term) for term in given[0]]])
+            steps.append([rule, first, [number(term) for term in given[0]]])
         elif rule == "products":
-            premises, summands, multiples = given
-            multiples = [[position, number(term)] for position, term in multiples]
-            steps.append([rule, number(said), premises, summands, multiples])
+            summands, multiples = given
+            of = [number(term) for term in first]
+            steps.append([rule, of, summands, [[i, number(term)] for i, term in multiples]])
         else:
-            steps.append([rule, number(said), *given])
+            steps.append([rule, number(first), *given])
     return steps
 
 

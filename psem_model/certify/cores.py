@@ -52,17 +52,17 @@ class Cores:
 
     def _formula(self, form: Form) -> Any:
         key = self.forms.keys[abs(form)]
-        if type(key) is tuple and key[0] == ">=":
+        if key[0] == ">=":
             said = self._sum(key[1])
             if form > 0:
                 return said >= 0
-            return said < 0 if self.forms.least(form)[1] else said <= -1
+            return said < 0 if self.forms.compared(form)[0] == ">" else said <= -1
         if form < 0:
             return z3.Not(self._formula(-form))
         if form == TRUE:
             return z3.BoolVal(True, self._context)
-        if isinstance(key, frozenset):
-            return z3.And(*map(self._formula, key))
+        if key[0] == "and":
+            return z3.And(*map(self._formula, key[1]))
         if key[0] == "=":
             return self._sum(key[1]) == 0
         return self._atom(form)
@@ -101,7 +101,7 @@ class Cores:
 
 def is_formula(forms: Forms, form: Form) -> bool:
     key = forms.keys[abs(form)]
-    return isinstance(key, frozenset) or key[0] in ("true", ">=", "=") or key[1] == BOOL
+    return key[0] in ("true", "and", ">=", "=") or key[1] == BOOL
 
 
 def number(value: Number, context: z3.Context) -> Any:

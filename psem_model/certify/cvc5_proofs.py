@@ -9,9 +9,9 @@ import cvc5
 from cvc5 import ProofRule
 
 from psem_model.certify.cvc5_terms import Bridge, Unknown
+from psem_model.certify.formulas import Unwritten
 from psem_model.certify.questions import asked
 from psem_model.certify.shorter import Step, shorter
-from psem_model.certify.written import Unwritten
 
 RESOURCES = 400_000  # cvc5's own deterministic count: two seconds
 OPTIONS = {

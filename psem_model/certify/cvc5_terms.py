@@ -15,7 +15,6 @@ KINDS = {
     "and": Kind.AND,
     "or": Kind.OR,
     "=>": Kind.IMPLIES,
-    "xor": Kind.XOR,
     "=": Kind.EQUAL,
     "distinct": Kind.DISTINCT,
     "ite": Kind.ITE,
@@ -23,7 +22,6 @@ KINDS = {
     "*": Kind.MULT,
     "-": Kind.SUB,
     "neg": Kind.NEG,
-    "abs": Kind.ABS,
     "<": Kind.LT,
     "<=": Kind.LEQ,
     ">": Kind.GT,
@@ -32,8 +30,6 @@ KINDS = {
     "div": Kind.INTS_DIVISION,
     "mod": Kind.INTS_MODULUS,
     "to_real": Kind.TO_REAL,
-    "to_int": Kind.TO_INTEGER,
-    "is_int": Kind.IS_INTEGER,
     "select": Kind.SELECT,
     "store": Kind.STORE,
 }
@@ -42,9 +38,15 @@ TOTAL = {  # zero by zero, but for the remainder, which is then the dividend
     Kind.INTS_DIVISION_TOTAL: "div",
     Kind.INTS_MODULUS_TOTAL: "mod",
 }
-OPERATORS = {**{kind: name for name, kind in KINDS.items()}, **TOTAL}
+OPERATORS = {**{kind: name for name, kind in KINDS.items()}, **TOTAL, Kind.XOR: "distinct"}
 MIXED = ("+", "*", "-", "=", "distinct", "<", "<=", ">", ">=", "ite", "/")
 BY_ZERO = {SkolemId.DIV_BY_ZERO: "/", SkolemId.INT_DIV_BY_ZERO: "div", SkolemId.MOD_BY_ZERO: "mod"}
+
+
+def absolute(terms: Terms, term: Term) -> Term:
+    """|term|, which certificates say by cases."""
+    negative = terms.make("<", term, terms.number(0, terms.sorts[term]))
+    return terms.make("ite", negative, terms.make("neg", term), term)
 
 
 class Unknown(Exception):
@@ -172,6 +174,8 @@ class Bridge:
             return terms.equal(arguments[0], self._value(term[1].getSort(), name))
         if kind == Kind.APPLY_UF:
             return self._applied(term, arguments)
+        if kind == Kind.ABS:
+            return absolute(terms, *arguments)
         if kind not in OPERATORS:
             raise Unknown(str(kind))
         made = self._of_operator(OPERATORS[kind], arguments)

@@ -8,7 +8,10 @@ from fractions import Fraction
 from psem_check.forms import TRUE, Form, Forms
 from psem_check.polynomials import ONE, Polynomial
 from psem_check.terms import BOOL, INT, NUMBERS, REAL, Sort, Term
-from psem_model.certify.written import Unwritten
+
+
+class Unwritten(Exception):
+    """A step that the checker's rules do not show."""
 
 
 class Formulas:
@@ -29,19 +32,17 @@ class Formulas:
             return self.terms.true
         key = self.forms.keys[abs(form)]
         if self.is_comparison(form):
-            made, strict = self.forms.least(form)
-            return self._compared(">" if strict else ">=", made)
+            return self._compared(*self.forms.compared(form))
         if form < 0:
             return self.terms.negation(self.of(-form))
-        if isinstance(key, frozenset):
-            return self.terms.conjunction([self.of(part) for part in sorted(key, key=abs)])
+        if key[0] == "and":
+            return self.terms.conjunction([self.of(part) for part in sorted(key[1], key=abs)])
         if key[0] == "=":
             return self._compared("=", dict(key[1]))
         return self._atom(form, BOOL)
 
     def is_comparison(self, form: Form) -> bool:
-        key = self.forms.keys[abs(form)]
-        return type(key) is tuple and key[0] == ">="
+        return bool(self.forms.keys[abs(form)][0] == ">=")
 
     def sort_of(self, made: Polynomial) -> Sort:
         """That of a polynomial: of its atoms, if it is none of numbers."""

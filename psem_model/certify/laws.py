@@ -18,8 +18,6 @@ def laws_of(terms: Terms, term: Term) -> Iterator[Law]:
         yield "div", arguments
         if head == "mod":
             yield "mod", arguments
-    elif head == "abs":
-        yield "abs", arguments
     elif head == "select" and terms.heads[arguments[0]] == "store":
         yield "read", (*terms.arguments[arguments[0]], arguments[1])
     if isinstance(sort, tuple) and sort[0] == "Values":

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from itertools import product as all_of
 
-from psem_check.forms import FALSE
-from psem_check.polynomials import Polynomial
-from psem_check.proofs import NEGATED
-from psem_check.terms import Rejected, Term
+from psem_check.terms import ORDER, Rejected, Term
+from psem_model.certify.cvc5_terms import absolute
+from psem_model.certify.formulas import Unwritten
 from psem_model.certify.laws import laws_of
-from psem_model.certify.written import SOON, Unwritten, Written
+from psem_model.certify.written import SOON, Written
 
 
 @dataclass
@@ -43,9 +41,10 @@ class Lemmas:
     def of(self, rule: str, said: Term, premises: Sequence[int]) -> list[int]:
         """The lemmas that a step needs besides its premises."""
         if rule == "arith_sum_ub":
-            return [self._sum(said, premises)]
+            return self._shown([self.nodes[p].said for p in premises], said, [(1, 0)])
         if rule in ("arith_mult_pos", "arith_mult_neg"):
-            return self._multiplied(said)
+            condition, then = self.terms.arguments[said]
+            return self._shown(self.terms.arguments[condition], then, [(1, 1), (2, 1)])
         if rule == "arith_mult_sign":
             return self._signs(said)
         if rule == "arith_mult_abs_comparison":
@@ -67,59 +66,24 @@ class Lemmas:
         """What holds of an operator by its meaning."""
         return [self.written.law(name, *of) for name, of in laws_of(self.terms, term)]
 
-    def _sum(self, said: Term, premises: Sequence[int]) -> int:
-        """A sum of comparisons, each of which may be a multiple of one that is there already."""
-        known: list[Term] = []
-        summands, multiples = [], []
-        for p in premises:
-            relation, polynomial = self.written.checker.compared(self.nodes[p].said)
-            if not polynomial and relation == "=":
-                continue
-            base, factor = self._base(p, relation, polynomial)
-            if relation == "=":
-                multiples.append((len(known), self.terms.number(-factor, "Real")))
-            else:
-                summands.append((factor.numerator, factor.denominator, (len(known),)))
-            known.append(base)
-        conclusion = said
-        if self.written.checker.forms.of(said) == FALSE:
-            conclusion = self.terms.false
-        else:
-            summands.append((1, 1, (len(known),)))
-        return self.written.products(known, conclusion, summands or [(1, 1, ())], multiples)
-
-    def _base(self, premise: int, relation: str, polynomial: Polynomial) -> tuple[Term, Fraction]:
-        """A comparison that a premise rests on, of which it is a multiple, and of how much."""
-        for number in self.nodes[premise].rests:
-            base = self.concluded(number)
-            try:
-                same, other = self.written.checker.compared(base)
-            except Rejected:
-                continue
-            if same == relation and other and set(other) == set(polynomial):
-                factor = next(Fraction(polynomial[m]) / other[m] for m in other)
-                proportional = all(polynomial[m] == factor * other[m] for m in other)
-                if proportional and (factor > 0 or relation == "="):
-                    return base, factor
-        return self.nodes[premise].said, Fraction(1)
-
-    def _multiplied(self, said: Term) -> list[int]:
-        """Both sides of a comparison times a number of known sign: (=> (and sign compared) then)."""
-        terms = self.terms
-        condition, then = terms.arguments[said]
-        sign, compared = terms.arguments[condition]
-        if terms.heads[then] != "=":
-            return [self.written.products([], said, [(1, 1, (0, 1)), (1, 1, (2,))])]
-        return self._times(compared, [terms.arguments[sign][0]], *terms.arguments[then])
-
-    def _times(self, equation: Term, factors: Sequence[Term], left: Term, right: Term) -> list[int]:
-        """That left = right, their difference being factors times that of an equation, by halves."""
+    def _shown(
+        self, known: Iterable[Term], said: Term, degrees: Sequence[tuple[int, int]]
+    ) -> list[int]:
+        """That comparisons imply another, an equation by halves, if products of them show it."""
         terms, found = self.terms, []
-        for relation, sign in (("<=", 1), (">=", -1)):
-            multiplier = terms.make("*", terms.number(-sign, terms.sorts[left]), *factors)
-            said = terms.make(relation, left, right)
-            found.append(self.written.products([equation], said, [(1, 1, (1,))], [(0, multiplier)]))
-        return found
+        halves = [said]
+        if terms.heads[said] == "=":
+            halves = [terms.make(relation, *terms.arguments[said]) for relation in ("<=", ">=")]
+        for half in halves:
+            compared = filter(self._is_compared, [*known, terms.negation(half)])
+            found.append(self.written.products([*compared], degrees))
+        return [step for step in found if step is not None]
+
+    def _is_compared(self, formula: Term) -> bool:
+        try:
+            return bool(self.written.checker.compared(formula))
+        except Rejected:
+            return False
 
     def _signs(self, said: Term) -> list[int]:
         """The sign of a product, by cases of the factors that are only said not to be zero."""
@@ -129,18 +93,14 @@ class Lemmas:
         cases: list[list[Term]] = []
         for part in parts:
             if terms.heads[part] == "not":
-                factor, zero = terms.arguments[terms.arguments[part][0]]
-                cases.append([terms.make(r, factor, zero) for r in (">", "<")])
+                sides = terms.arguments[terms.arguments[part][0]]
+                cases.append([terms.make(relation, *sides) for relation in (">", "<")])
             else:
                 cases.append([part])
-        factors = self._factors(terms.arguments[then][0])
-        lemmas = []
-        for chosen in all_of(*cases):
-            of = {terms.arguments[c][0]: i for i, c in enumerate(chosen)}
-            positions = tuple(of[f] for f in factors)
-            summands = [(1, 1, positions), (1, 1, (len(chosen),))]
-            lemmas.append(self.written.products(chosen, then, summands))
-        return lemmas
+        degree = len(self._factors(terms.arguments[then][0]))
+        return [
+            lemma for chosen in all_of(*cases) for lemma in self._shown(chosen, then, [(degree, 0)])
+        ]
 
     def _multiple(self, said: Term) -> list[int]:
         """Products whose factors are equal to others, one by one: multiples of these equations."""
@@ -148,7 +108,7 @@ class Lemmas:
         if terms.heads[said] != "=":
             return []
         sides: Sequence[Term] = terms.arguments[said]
-        while terms.heads[sides[0]] in ("=", *NEGATED):  # in the comparison that products are in
+        while terms.heads[sides[0]] in ("=", *ORDER):  # in the comparison that products are in
             differ = self._differ(sides)
             if len(differ) != 1:
                 return []
@@ -158,10 +118,9 @@ class Lemmas:
         here, found = list(terms.arguments[sides[0]]), []
         for left, right in self._differ(sides):
             place = here.index(left)
-            factors = [*here[:place], *here[place + 1 :]]
             following = [*here[:place], right, *here[place + 1 :]]
-            pair = terms.make("*", *here), terms.make("*", *following)
-            found += self._times(terms.equal(left, right), factors, *pair)
+            same = terms.equal(terms.make("*", *here), terms.make("*", *following))
+            found += self._shown([terms.equal(left, right)], same, [(1, len(here) - 1)])
             here = following
         return found
 
@@ -181,31 +140,42 @@ class Lemmas:
     def _absolutes(self, said: Term) -> list[int]:
         """Products of larger numbers are larger, of equal ones equal; without their signs."""
         terms = self.terms
-        sides = [self._factors(terms.arguments[side][0]) for side in terms.arguments[said]]
+        sides = [self._factors(terms.arguments[side][2]) for side in terms.arguments[said]]
         if len(sides[0]) != len(sides[1]):
             raise Unwritten("a comparison of products of other lengths")
         (left, *lefts), (right, *rights) = sides
         lemmas = []
         for z, w in zip(lefts, rights, strict=True):
-            lemmas += [
-                self.written.law("abs_product", left, z),
-                self.written.law("abs_product", right, w),
-            ]
+            lemmas += [*self._absolute_product(left, z), *self._absolute_product(right, w)]
             if terms.heads[said] == ">":
-                lemmas.append(self._larger(*(terms.make("abs", t) for t in (left, right, z, w))))
+                lemmas += self._larger(*(absolute(terms, each) for each in (left, right, z, w)))
                 lemmas += [self._positive(z), self._positive(right)]
             left, right = terms.make("*", left, z), terms.make("*", right, w)
         return lemmas
 
+    def _absolute_product(self, left: Term, right: Term) -> list[int]:
+        """|left right| = |left| |right|, by the signs of both."""
+        terms = self.terms
+        zero, whole = terms.number(0, terms.sorts[left]), terms.make("*", left, right)
+        shown = []
+        for one, other in all_of((">=", "<="), repeat=2):
+            known = terms.make(one, left, zero), terms.make(other, right, zero)
+            shown += self._shown(
+                known, terms.make(">=" if one == other else "<=", whole, zero), [(2, 0)]
+            )
+        product = terms.make("*", absolute(terms, left), absolute(terms, right))
+        said = terms.equal(absolute(terms, whole), product)
+        return [self.written.step("follows", said, tuple(shown))]
+
     def _positive(self, term: Term) -> int:
         """|term| is not negative, and positive if the term is not zero."""
         terms = self.terms
-        absolute, zero = terms.make("abs", term), terms.number(0, terms.sorts[term])
-        or_zero = terms.make("or", terms.equal(term, zero), terms.make(">", absolute, zero))
-        said = terms.make("and", terms.make(">=", absolute, zero), or_zero)
-        return self.written.step("follows", said, (self.written.law("abs", term),))
+        size, zero = absolute(terms, term), terms.number(0, terms.sorts[term])
+        or_zero = terms.make("or", terms.equal(term, zero), terms.make(">", size, zero))
+        said = terms.make("and", terms.make(">=", size, zero), or_zero)
+        return self.written.step("follows", said, ())
 
-    def _larger(self, left: Term, right: Term, beside: Term, other: Term) -> int:
+    def _larger(self, left: Term, right: Term, beside: Term, other: Term) -> list[int]:
         """left beside > right other, where left > right, and beside >= other is positive."""
         terms = self.terms
         zero = terms.number(0, terms.sorts[left])
@@ -216,4 +186,4 @@ class Lemmas:
             terms.make(">=", right, zero),
         ]
         then = terms.make(">", terms.make("*", left, beside), terms.make("*", right, other))
-        return self.written.products(known, then, [(1, 1, (0, 2)), (1, 1, (1, 3)), (1, 1, (4,))])
+        return self._shown(known, then, [(2, 0)])

@@ -13,7 +13,6 @@ from typing import Any
 import z3
 
 from psem_check.polynomials import Monomial, Polynomial, constant, plus, product
-from psem_check.proofs import NEGATED
 from psem_model.certify.cores import RESOURCES, number
 
 Compared = tuple[str, Polynomial]  # what is positive, not negative or zero
@@ -52,7 +51,7 @@ def _products(
     said: Sequence[Compared], factors: int
 ) -> Iterator[tuple[tuple[int, ...], bool, Polynomial]]:
     """Products of up to so many comparisons: of which, whether positive, and what they are."""
-    usable = [i for i, (relation, _) in enumerate(said) if relation in NEGATED]
+    usable = [i for i, (relation, _) in enumerate(said) if relation != "="]
     made: dict[tuple[int, ...], Polynomial] = {(): constant(1)}
     for count in range(factors + 1):
         for chosen in combinations_with_replacement(usable, count):

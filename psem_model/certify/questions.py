@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from psem_check.graphs import Graph
 from psem_check.proofs import check_proof
+from psem_check.reader import Graph
 from psem_check.terms import Sort, Term, Terms
 
 

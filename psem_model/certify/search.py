@@ -14,10 +14,10 @@ from psem_check.cases import Case
 from psem_check.terms import Rejected, Term
 from psem_model.certify.cases import LITTLE, Clause, Effort, Search, Start
 from psem_model.certify.cores import Cores
-from psem_model.certify.formulas import Formulas
+from psem_model.certify.formulas import Unwritten
 from psem_model.certify.laws import all_laws
 from psem_model.certify.questions import asked
-from psem_model.certify.written import SOON, Unwritten, Written
+from psem_model.certify.written import SOON, Written
 
 FEW = 3  # conjunctions of which a part does not hold
 
@@ -30,7 +30,7 @@ class Proof:
         self.effort = effort
         self.written = Written(graph, self.facts)
         self.terms = graph.terms
-        self.formulas = Formulas(self.written.checker.forms, self.facts)
+        self.formulas = self.written.formulas
         self.lemmas: dict[Clause, int] = {}
 
     def found(self) -> dict[str, Any]:
@@ -54,7 +54,7 @@ class Proof:
             return False
 
     def _run(self, kind: type[Search], known: Sequence[int], assumed: Sequence[Term] = ()) -> Search:
-        search = kind(self.written, self.formulas, self.lemmas, self.effort)
+        search = kind(self.written, self.lemmas, self.effort)
         formulas = [*(self.written.conclusions[step] for step in known), *assumed]
         if search.impossible(map(search.forms.of, formulas)):
             search.open = None
@@ -97,7 +97,7 @@ class Proof:
         """That a number is positive, of those that are multiplied."""
         forms = self.formulas.forms
         keys = [forms.keys[abs(form)] for form in here.so]
-        polynomials = [dict(key[1]) for key in keys if type(key) is tuple and key[0] in ("=", ">=")]
+        polynomials = [dict(key[1]) for key in keys if key[0] in ("=", ">=")]
         for atom in sorted({a for made in polynomials for m in made if len(m) > 1 for a in m}):
             sort = forms.keys[atom][1]
             term = self.formulas.number({(atom,): 1}, sort)

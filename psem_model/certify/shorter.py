@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from psem_check.graphs import Graph
 from psem_check.proofs import WORK as ENOUGH
+from psem_check.reader import Graph
 from psem_check.terms import Rejected, Term
+from psem_model.certify.formulas import Unwritten
 from psem_model.certify.lemmas import Lemmas, Node
-from psem_model.certify.written import SOON, Unwritten, Written
+from psem_model.certify.written import SOON, Written
 
 MOST = 40  # steps that one follows from
 Step = tuple[str, Term, Sequence[int], Sequence[Any]]  # rule, conclusion, premises by number, more

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
 from proofs.trusted import terms as trusted
@@ -60,7 +61,12 @@ class Translation:
             return terms.number(Fraction(term.of), sort_of(term.sort))
         if term.op == "value":
             return terms.make(("value", sort_of(term.sort), term.of))
-        return terms.make(("float", term.of)) if term.op == "float" else terms.make(term.op, *arguments)
+        if term.op == "float":
+            return terms.make(("float", term.of))
+        if term.op == "distinct":  # two by two
+            pairs = [terms.make(term.op, *pair) for pair in combinations(arguments, 2)]
+            return terms.conjunction(pairs)
+        return terms.make(term.op, *arguments)
 
 
 def sort_of(sort: trusted.Sort) -> Sort:

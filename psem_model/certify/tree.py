@@ -115,6 +115,7 @@ class Part:
             return {"given": self._one(step.given["given"]), "claim": claim, "values": pairs}
         found = {key: self._one(given) for key, given in step.given.items() if key != "at"}
         if step.rule == "induct":
+            found["first"], found["then"] = found.pop("base"), found.pop("step")
             found["at"] = [self._values(terms) for terms in step.given["at"]]
         return found
 

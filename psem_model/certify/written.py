@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from psem_check.graphs import Graph
-from psem_check.laws import law
-from psem_check.proofs import Steps
-from psem_check.terms import Rejected, Term
+from psem_check.proofs import Steps, law
+from psem_check.reader import Graph
+from psem_check.terms import REAL, Term
+from psem_model.certify.formulas import Formulas
+from psem_model.certify.products import combined
 from psem_model.certify.questions import Lists
 
 SOON = 2000  # of the checker's work, for what may not follow
-
-
-class Unwritten(Exception):
-    """A step of the solver that the checker's rules do not show."""
+UNKNOWN = 600  # numbers to be found at once
 
 
 class Written:
@@ -24,6 +22,7 @@ class Written:
     def __init__(self, graph: Graph, facts: Sequence[Term]) -> None:
         self.terms = graph.terms
         self.checker = Steps(graph)
+        self.formulas = Formulas(self.checker.forms, facts)
         self.conclusions = list(facts)
         self._count = len(facts)
         self._steps: list[tuple[Any, ...]] = []  # rule, conclusion, and what else is given
@@ -46,18 +45,21 @@ class Written:
         return self.step("law", law(self.terms, name, of), name, of)
 
     def products(
-        self, known: Sequence[Term], said: Term, summands: Sequence[Any], multiples: Sequence[Any] = ()
-    ) -> int:
-        """That comparisons imply another, because products of them, and of what it denies, add up."""
-        lemma = self.implied(known, said)
-        given = tuple((n, d, tuple(factors)) for n, d, factors in summands), tuple(multiples)
-        try:
-            shown = self.checker.products([], lemma, *given)
-        except Rejected as error:
-            raise Unwritten(f"products: {error}") from error
-        if not shown:
-            raise Unwritten("products")
-        return self.step("products", lemma, (), *given)
+        self, of: Sequence[Term], degrees: Iterable[tuple[int, int]], most: int = UNKNOWN
+    ) -> int | None:
+        """That comparisons do not hold together, by products of them, if some are found to show it.
+
+        `degrees`: of how many comparisons products are, and of which degree multiples of equations.
+        `most`: numbers to be found at once.
+        """
+        compared = [self.checker.compared(formula) for formula in of]
+        for factors, degree in degrees:
+            if found := combined(compared, factors, degree, most):
+                summands = tuple((n, d, tuple(chosen)) for n, d, chosen in found[0])
+                multiples = tuple((i, self.formulas.number(made, REAL)) for i, made in found[1])
+                said = self.checker.products(of, summands, multiples)
+                return self.step("products", said, tuple(of), summands, multiples)
+        return None
 
     def lists(self, last: int) -> dict[str, Any]:
         """The terms and steps of a certificate, but for what the last step does not rest on."""
@@ -67,23 +69,23 @@ class Written:
             here = pending.pop()
             if here >= count and here not in needed:
                 needed.add(here)
-                if self._steps[here - count][0] != "law":
-                    pending += self._steps[here - count][2]
+                rule, _, *given = self._steps[here - count]
+                if rule == "follows":
+                    pending += given[0]
         order = {old: new for new, old in enumerate([*range(count), *sorted(needed)])}
         lists = Lists(self.terms, plain=True)
         for fact in self.conclusions[:count]:
             lists.number(fact)
-        known, steps = len(lists.nodes), []
+        known = len(lists.nodes)
+        steps: list[list[Any]] = []
         for chosen in sorted(needed):
             rule, said, *given = self._steps[chosen - count]
             if rule == "law":
-                name, of = given
-                steps.append([rule, name, [lists.number(term) for term in of]])
-                continue
-            premises, *more = given
-            step = [rule, lists.number(said), [order[p] for p in premises]]
-            if rule == "products":
-                summands, multiples = more
-                step += [summands, [[i, lists.number(term)] for i, term in multiples]]
-            steps.append(step)
+                steps.append([rule, given[0], [lists.number(term) for term in given[1]]])
+            elif rule == "products":
+                of, summands, multiples = given
+                terms = [[i, lists.number(term)] for i, term in multiples]
+                steps.append([rule, [lists.number(term) for term in of], summands, terms])
+            else:
+                steps.append([rule, lists.number(said), [order[p] for p in given[0]]])
         return {"terms": lists.nodes[known:], "steps": steps}

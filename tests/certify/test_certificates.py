@@ -7,7 +7,7 @@ import pytest
 
 from proofs.registry import prove, select
 from psem_check.check import check
-from psem_check.graphs import Graph
+from psem_check.reader import Graph
 from psem_model.audit import remembered
 from psem_model.certify import __main__ as command
 from psem_model.certify import certificate as certificates

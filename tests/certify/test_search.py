@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from psem_check.graphs import Graph
 from psem_check.proofs import Steps
+from psem_check.reader import Graph
 from psem_check.terms import BOOL, INT, REAL, Symbol, Terms
 from psem_model.certify.cases import LITTLE
 from psem_model.certify.cores import Cores

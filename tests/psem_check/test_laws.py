@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from psem_check.laws import LAWS, law
+from psem_check.proofs import LAWS, law
 from psem_check.terms import BOOL, INT, REAL, Rejected, Symbol, Terms
 from tests.support.certificates import Solver
 

@@ -3,7 +3,6 @@
 import json
 
 from psem_model.certify.certificate import questions
-from psem_model.certify.cvc5_proofs import prove
 from psem_model.certify.questions import asked, question
 from psem_model.certify.search import search
 from tests.support.certificates import of_claims
@@ -11,9 +10,9 @@ from tests.support.mutants import tried
 
 
 def proofs():
-    for asked_ in questions(of_claims("S1", "E1"))[1]:
+    for asked_ in questions(of_claims("S1", "E1", "M5"))[1]:
         for _, text in asked_:
-            yield text, prove(text)
+            yield text, search(text)
 
 
 def accepted(proofs, count):

@@ -55,7 +55,7 @@ class Drawn:
             return terms.make(kind, self.one(INT, depth - 1))
         if kind == "half":
             return terms.make("/", self.one(sort, depth - 1), terms.number(2, REAL))
-        count = 1 if kind in ("neg", "abs") else 2
+        count = 1 if kind == "neg" else 2
         return terms.make(kind, *(self.one(sort, depth - 1) for _ in range(count)))
 
     def others(self, sort, depth):
@@ -63,7 +63,7 @@ class Drawn:
         if not depth:
             return plain
         whole = ["div", "mod"] if sort == INT else ["to_real", "half"]
-        numbers = ["+", "-", "*", "neg", "abs", *whole] if sort in (INT, REAL) else []
+        numbers = ["+", "-", "*", "neg", *whole] if sort in (INT, REAL) else []
         arrays = {THING: ["select"], ROW: ["store"]}.get(sort, []) if ROW in self.sorts else []
         return [*plain, *numbers, *arrays, "ite"]
 

@@ -3,18 +3,16 @@
 import random
 from collections import Counter
 
-from psem_check.laws import LAWS
-from psem_check.proofs import Steps
+from psem_check.proofs import LAWS, Steps
 from psem_check.terms import BOOL, Rejected
 from psem_model.certify.questions import asked
 from tests.support.certificates import Solver
 
 ALIKE = [
     ("<", "<=", ">", ">=", "="),
-    ("and", "or", "=>", "xor", "="),
+    ("and", "or", "=>", "="),
     ("+", "*", "-"),
     ("div", "mod"),
-    ("neg", "abs"),
 ]
 
 
@@ -28,13 +26,14 @@ class Mutants:
         self.steps = Steps(graph, self.facts)
         self.terms = graph.terms
         self.known = []  # (rule, premises, conclusion, more)
-        for step in proof["steps"]:
-            self.steps.take(*step)
-            if step[0] == "law":
-                self.known.append(("law", [], self.steps.conclusions[-1], step[1:]))
-                continue
-            premises = [self.steps.conclusions[p] for p in step[2]]
-            self.known.append((step[0], premises, self.steps.conclusions[-1], step[3:]))
+        for rule, *given in proof["steps"]:
+            self.steps.take(rule, *given)
+            premises, more = [], given
+            if rule == "follows":
+                premises, more = [self.steps.conclusions[p] for p in given[1]], []
+            elif rule == "products":
+                premises, more = [graph.term(number) for number in given[0]], given[1:]
+            self.known.append((rule, premises, self.steps.conclusions[-1], more))
         self.solver = Solver(self.terms)
 
     def other(self, term):
@@ -84,7 +83,8 @@ class Mutants:
 
     def mutant(self, step, rules):
         rule, premises, conclusion, more = step
-        kind = self.choose.choice(["conclusion", "conclusion", "premise", "rule", "more"])
+        said = "conclusion" if rule == "follows" else "premise" if premises else "more"
+        kind = self.choose.choice([said, said, "premise", "rule", "more"])
         if kind == "premise" and premises:
             which = self.choose.randrange(len(premises))
             same = self.other(premises[which])
@@ -102,9 +102,13 @@ class Mutants:
         steps = Steps(graph, premises)
         steps.forms = self.steps.forms
         given = more
-        if rule != "law":
+        if rule == "follows":
             graph.numbers.append(conclusion)
             given = [len(graph.numbers) - 1, list(range(len(premises))), *more]
+        elif rule == "products":
+            graph.numbers += premises
+            numbers = range(len(graph.numbers))[len(graph.numbers) - len(premises) :]
+            given = [[*numbers], *more]
         steps.take(rule, *given)
         return steps.conclusions[-1]
 
@@ -117,7 +121,7 @@ class Mutants:
             conclusion = self.taken(rule, premises, conclusion, more)
         except (Rejected, ValueError, TypeError, IndexError):
             return "rejected"
-        valid = self.solver.follows(premises, conclusion)
+        valid = self.solver.follows(premises if rule == "follows" else [], conclusion)
         return {True: "valid", False: f"INVALID {rule}", None: "unknown"}[valid]
 
 
