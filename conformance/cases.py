@@ -17,6 +17,7 @@ from conformance.shapes import (
     FUSED_GROUPED,
     GPT,
     GROUPED,
+    IN_A_KERNEL,
     JOINED,
     LARGE,
     LATENT,
@@ -292,6 +293,12 @@ def _eager() -> Iterator[Case]:
             yield Case("eager", model, on(batch=1), samples=samples)
     yield Case("eager", TURNED_OTHERWISE, on(batch=1), samples=3, mixed=True)
     yield Case("eager", LATENT.but(sequence=1), on(batch=1), samples=2)
+    for model in IN_A_KERNEL:
+        # of one sample experts would have a share of a token
+        for samples in (2,) if "num_experts_per_tok" in dict(model.fields) else (1, 2, 3):
+            yield Case("eager", model, on(batch=1), samples=samples)
+    for model in (IN_A_KERNEL[2], IN_A_KERNEL[-1]):
+        yield Case("eager", model, on(batch=1), mixed=True)
 
 
 def _whole_words() -> Iterator[Case]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from conformance.case import Case
 from conformance.figures import Figure
-from conformance.shapes import Decoder, Mlp
+from conformance.shapes import Configured, Decoder, Mlp
 from psem_model.reading.profiles import changed, read
 from spec.models.profiles import Profile
 
@@ -78,7 +78,8 @@ def is_fused(case: Case) -> bool:
 def _additions(case: Case) -> Iterator[str]:
     """What the options of a case add."""
     if case.strategy == "eager":
-        yield from ("cpu",) if case.mixed else ()
+        yield from ("fused",) * (isinstance(case.model, Configured) and case.model.fused)
+        yield from ("cpu",) * case.mixed
         return
     is_sharded, decoder = case.strategy in SHARDED, isinstance(case.model, Decoder) and case.model
     if is_fused(case) and not isinstance(case.model, Mlp) and base_of(case) != "fsdp2":

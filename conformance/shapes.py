@@ -45,12 +45,16 @@ class Decoder:
 
 @dataclass(frozen=True)
 class Configured:
-    """A model of transformers, by its `model_type` and other fields of its configuration."""
+    """A model of transformers, by its `model_type` and other fields of its configuration.
+
+    `fused`: of one process, attention by one kernel, and not operation by operation.
+    """
 
     family: str
     fields: tuple[tuple[str, Any], ...]
     vocabulary: int
     sequence: int
+    fused: bool = False
 
     @property
     def content(self) -> dict[str, Any]:
@@ -60,7 +64,8 @@ class Configured:
     def __str__(self) -> str:
         numbers = (str(n) for _, n in self.fields if isinstance(n, int) and not isinstance(n, bool))
         tokens = f" of {self.sequence} tokens" * (self.sequence != TOKENS)
-        return f"{self.family} {'-'.join(numbers)} {self.vocabulary}{tokens}"
+        kind = f"{'fused ' * self.fused}{self.family}"
+        return f"{kind} {'-'.join(numbers)} {self.vocabulary}{tokens}"
 
     def but(self, sequence: int = 0, **fields: Any) -> Configured:
         """The same with other fields, or with so many tokens."""
@@ -182,6 +187,13 @@ FEW = (  # of one head, of one group of heads, of several, or of one token: whic
     FALCON_OF_GROUPS.but(hidden_size=24, num_attention_heads=4, num_kv_heads=2),
     FALCON_OF_GROUPS.but(hidden_size=24, num_attention_heads=4, alibi=True),
     *(model.but(sequence=1) for model in (ALONE[0], NEOX, ALONE[6])),
+)
+IN_A_KERNEL = tuple(  # of which attention as transformers calls it has neither masks nor other values
+    replace(model, fused=True)
+    for model in (
+        *(ALONE[1], *ALONE[4:], *BY_NUMBER[:3], BY_NUMBER[4], BY_NUMBER[7]),
+        *(FEW[0], FEW[4], FEW[5], *FEW[8:10]),
+    )
 )
 TURNED_OTHERWISE = configured("gemma3_text", **FEW_HEADS | {"num_hidden_layers": 7}, sliding_window=3)
 WITH_EXPERTS = (

@@ -52,7 +52,8 @@ class Running:
     def __init__(self, case: Case, dtype):
         self.case, self.dtype, self.mesh = case, dtype, mesh_of(case)
         self.staged = "pipe" in case.sizes
-        how = {"attention": "eager"} if case.strategy == "eager" else {}
+        attention = "sdpa" if getattr(case.model, "fused", False) else "eager"
+        how = {"attention": attention} if case.strategy == "eager" else {}
         model = build(case.model, dtype, **how)
         self.names = [name for name, _ in model.named_parameters()]
         self.shapes = [[*p.shape] for p in model.parameters()]

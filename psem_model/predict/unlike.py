@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from psem_model.predict.chunks import of_few
 from psem_model.predict.plan import Plan
+from spec.models.transformer import Transformer
+from spec.numbers.arithmetic import Number
 from spec.pipelines.pipeline import Half, Pipeline, works_of_stage
 
 # seen of PyTorch 2.13, by gloo
@@ -20,6 +22,17 @@ SLICED = (
 )
 # Megatron-LM: core/transformer/attention.py (num_query_groups < world_size)
 HEADS = "it makes no copies of key-value heads: it gathers queries, keys and values in each layer"
+# transformers 5.23: integrations/sdpa_attention.py, models/*/modeling_*.py
+MASKED = (
+    "scaled_dot_product_attention has a mask of pairs of tokens, which is kept, and copies of keys and "
+    "values for each head"
+)
+IN_PARTS = (
+    "queries are put together head by head, and so does scaled_dot_product_attention leave what it "
+    "gives: a copy for the next product is kept beside it"
+)
+NO_KERNEL = "transformers has no scaled_dot_product_attention of this model"
+OTHER_KERNEL = "which kernel scaled_dot_product_attention has for values of other features is not known"
 
 
 def unlike(plan: Plan) -> Iterator[str]:
@@ -32,6 +45,22 @@ def unlike(plan: Plan) -> Iterator[str]:
         yield SLICED
     if "megatron" in kin and any(axis.copies_of for axis in cuts):
         yield HEADS
+    if {"eager", "fused"} <= kin and isinstance(plan.model, Transformer):
+        yield from _of_kernel(plan.model, plan.sequence)
+
+
+def _of_kernel(model: Transformer, tokens: Number) -> Iterator[str]:
+    """Attention of transformers by one kernel, beyond what is counted."""
+    if model.sinks or "scores" in model.capped or (model.distances and "words" in model.norms):
+        yield NO_KERNEL
+    elif model.latent:
+        yield OTHER_KERNEL
+    elif (
+        model.distances or model.numbered_heads or any(0 < window < tokens for window in model.windows)
+    ):
+        yield MASKED
+    elif model.turned and model.joined & {"heads", "qkv"} and model.heads != 1:
+        yield IN_PARTS
 
 
 def makes_no_buckets(pipe: Pipeline) -> bool:

@@ -106,17 +106,18 @@ class _Room:
     def _as_it_lies(self, value: Value, reader: Operation) -> bool:
         """Whether an operation reads a value as it lies: of a product batches are one index.
 
-        A kernel, inside which values are in no memory, is taken to read a copy.
+        So does a kernel, inside which values are in no memory: it takes each index for itself.
         """
         if reader.does is not Does.CONTRACT or any(v.role is not Role.ACTIVATION for v in reader.reads):
+            return True
+        if not all(each.width for each in (*reader.reads, reader.makes)):
             return True
         both = {*reader.reads[0].indices} & {*reader.reads[1].indices}
         if both <= {*reader.makes.indices}:  # nothing is summed
             return True
         sizes, apart = self.sizes(value), self.apart(value)
         batches = [index for index in reader.makes.indices if index in both and sizes[index] != 1]
-        as_one = all(apart[out] == sizes[within] * apart[within] for out, within in pairwise(batches))
-        return as_one and all(each.width for each in (*reader.reads, reader.makes))
+        return all(apart[out] == sizes[within] * apart[within] for out, within in pairwise(batches))
 
     def apart(self, view: Value) -> dict[str, Number]:
         """How many elements apart in memory neighbours along each index are; none, if repeated."""

@@ -32,6 +32,25 @@ def test_what_a_system_does_otherwise_is_said(strategy, profile, said):
     assert said in note
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("llama-3-8b", []),
+        ("phi-4", ["queries are put together head by head"]),
+        ("gemma-3-1b-pt", ["a mask of pairs of tokens"]),
+        ("falcon-rw-1b", ["a mask of pairs of tokens"]),
+        ("deepseek-v3", ["which kernel"]),
+        ("bloom-560m", ["no scaled_dot_product_attention"]),
+        ("gpt-oss-20b", ["no scaled_dot_product_attention"]),
+    ],
+)
+def test_what_attention_by_one_kernel_keeps_beyond_what_is_counted_is_said(name, said):
+    notes_ = notes("dp(1)", "eager+fused", name)
+    assert len(notes_) == len(said)
+    assert all(words in note for words, note in zip(said, notes_, strict=True))
+    assert not notes("dp(1)", "eager", name)
+
+
 # order, stages, chunks, and the numbers of micro-batches with which torch 2.13 fails, and does not
 SEEN = (
     (Order.GPIPE, 2, 1, (2, 3), (1,)),
