@@ -128,34 +128,20 @@ def law(terms: Terms, name: str, of: Sequence[Term]) -> Term:
     return LAWS[name](terms, *of)
 
 
-def _zero(terms: Terms, b: Term) -> Term:
-    """b = 0."""
-    return terms.equal(b, terms.number(0, terms.sorts[b]))
-
-
 def _quotient(terms: Terms, a: Term, b: Term) -> Term:
     """(a / b) b = a, or b is zero."""
     whole = terms.make("*", terms.make("/", a, b), b)
-    return terms.make("or", _zero(terms, b), terms.equal(whole, a))
+    is_zero = terms.equal(b, terms.number(0, terms.sorts[b]))
+    return terms.make("or", is_zero, terms.equal(whole, a))
 
 
-def _div(terms: Terms, m: Term, n: Term) -> Term:
-    """n q <= m < n (q + 1) for the quotient q if n is positive, n (q - 1) if it is negative."""
-    q, zero = terms.make("div", m, n), terms.number(0, terms.sorts[n])
-    lower = terms.make("<=", terms.make("*", n, q), m)
-
-    def between(sign: str, step: int) -> Term:
-        moved = terms.make("+", q, terms.number(step, terms.sorts[n]))
-        upper = terms.make("<", m, terms.make("*", n, moved))
-        return terms.implication([terms.make(sign, n, zero)], terms.conjunction([lower, upper]))
-
-    return terms.make("and", between(">", 1), between("<", -1))
-
-
-def _mod(terms: Terms, m: Term, n: Term) -> Term:
-    """m mod n = m - n (m div n), or n is zero."""
-    rest = terms.make("-", m, terms.make("*", n, terms.make("div", m, n)))
-    return terms.make("or", _zero(terms, n), terms.equal(terms.make("mod", m, n), rest))
+def _division(terms: Terms, m: Term, n: Term) -> Term:
+    """m = n q + r, where q is m div n, r is m mod n, and 0 <= r < |n|; or n is zero."""
+    q, r, zero = terms.make("div", m, n), terms.make("mod", m, n), terms.number(0, terms.sorts[n])
+    whole = terms.equal(m, terms.make("+", terms.make("*", n, q), r))
+    less = [terms.make("<", r, size) for size in (n, terms.make("neg", n))]
+    of_others = terms.make("and", whole, terms.make("<=", zero, r), terms.make("or", *less))
+    return terms.make("or", terms.equal(n, zero), of_others)
 
 
 def _read(terms: Terms, array: Term, at: Term, value: Term, index: Term) -> Term:
@@ -177,8 +163,7 @@ def _value(terms: Terms, one: Term) -> Term:
 
 LAWS: dict[str, Callable[..., Term]] = {
     "quotient": _quotient,
-    "div": _div,
-    "mod": _mod,
+    "division": _division,
     "read": _read,
     "value": _value,
 }

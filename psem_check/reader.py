@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from psem_check.terms import BOOL, FLOAT, INT, REAL, Rejected, Sort, Symbol, Term, Terms
 
-VERSION = 5
+VERSION = 6
 LARGEST = 1 << 30  # bytes, decompressed
 LISTS = ("certificate", "sorts", "symbols", "terms", "claims")
 MOST = 100  # sorts in a sort

@@ -15,9 +15,7 @@ def laws_of(terms: Terms, term: Term) -> Iterator[Law]:
     if head == "/":
         yield "quotient", arguments
     elif head in ("div", "mod"):
-        yield "div", arguments
-        if head == "mod":
-            yield "mod", arguments
+        yield "division", arguments
     elif head == "select" and terms.heads[arguments[0]] == "store":
         yield "read", (*terms.arguments[arguments[0]], arguments[1])
     if isinstance(sort, tuple) and sort[0] == "Values":

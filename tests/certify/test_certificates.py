@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from proofs.registry import prove, select
+from proofs.trusted.terms import Distinct
 from psem_check.check import check
 from psem_check.reader import Graph
 from psem_model.audit import remembered
@@ -15,7 +16,7 @@ from psem_model.certify import prover, questions
 from psem_model.certify.questions import key_of, question
 from psem_model.certify.search import search
 from psem_model.certify.tree import tree
-from tests.support.certificates import unproved
+from tests.support.certificates import made, unproved
 
 
 @pytest.fixture
@@ -197,3 +198,14 @@ def test_the_checker_finds_the_hypotheses_and_axioms_that_the_kernel_tells():
         reasoning = {which for _, which in under if isinstance(which, str)}
         assert sorted({h.axiom for h in said if h.axiom} | reasoning) == result.axioms
         assert sorted({h.name for h in said if not h.axiom}) == result.hypotheses
+
+
+def test_terms_that_all_differ_differ_two_by_two():
+    def proof(k):
+        x, y, z = k.integers("x y z")
+        return (k.prove("the_first_is_not_the_last", x != z, [Distinct(x, y, z)]),)
+
+    document = made(proof)
+    (found,) = check(document)
+    assert not found.open
+    assert sum(node[0] == "distinct" for node in document["terms"]) == 3

@@ -33,7 +33,7 @@ def test_a_law_is_valid_of_all_sorts_that_it_can_be_of(name):
     assert all(found)
 
 
-@pytest.mark.parametrize("name", ["truth", "value", "div"])
+@pytest.mark.parametrize("name", ["truth", "value", "division"])
 def test_what_is_not_there_or_of_other_terms_is_rejected(name):
     terms = Terms()
     terms.symbols = [Symbol("x", (), REAL)]

@@ -162,7 +162,7 @@ def test_a_step_says_no_limit_of_its_own():
 
 
 FOR_ALL = {
-    "certificate": 5,
+    "certificate": 6,
     "sorts": [["Int"], ["Values", "Mode", ["R", "S"]]],
     "symbols": [["n", [], 0], ["m", [], 0], ["S", [], 0]],
     "terms": [["apply", 0], ["int", 1], [">=", 0, 1], ["real", 1, 2], ["/", 3, 3], ["=", 4, 4]],
