@@ -208,5 +208,6 @@ def test_the_page_names_every_module_where_python_decides_a_part_of_a_claim():
         and path.parent.name != "trusted"
     }
     _, _, section = PAGE.partition("## Decided by Python\n")
-    named = {name for row in re.findall(r"^\| (`.*?) \|", section, re.M) for name in row.split(", ")}
+    rows = re.findall(r"^\* (`[^(]*`)\s\(", section, re.M)
+    named = {name for row in rows for name in re.split(r",\s+", row)}
     assert named == {f"`{name}`" for name in decide_too}
