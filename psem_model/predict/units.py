@@ -63,18 +63,7 @@ def units_of(weights: tuple[Weights, ...], profile: Profile, width: Number) -> t
     The root's turn is when the first of its weights is needed.
     """
     if profile.units is Units.BUCKET:
-        runs = [([*map(size_of, of.vectors[::-1])], of.times) for of in reversed(weights)]
-        sizes = buckets(runs, profile.buckets, width)
-        owned = [
-            vector
-            for of in reversed(weights)
-            for vector in of.vectors[::-1]
-            if vector.owner is not None
-        ]
-        units = (
-            map(Unit, _grouped(owned, sizes)) if owned else (Unit((Vector(s),), n) for s, n in sizes)
-        )
-        return tuple(units)[::-1]
+        return _in_buckets(weights, profile, width)
     if profile.units is Units.PARAMETER:
         return tuple(Unit((vector,)) for of in weights for vector in of.vectors * of.times)
     found = [(of.vectors, of.times) for of in weights]
@@ -87,6 +76,21 @@ def units_of(weights: tuple[Weights, ...], profile: Profile, width: Number) -> t
             if of.in_layer or i == first
         ]
     return tuple(Unit(_joined(vectors, profile.padding), times) for vectors, times in found)
+
+
+def _in_buckets(weights: tuple[Weights, ...], profile: Profile, width: Number) -> tuple[Unit, ...]:
+    """The units of some weights, if they are buckets: filled from the last weight to the first.
+
+    Layers that are alike are listed where neighbouring units are there at once.
+    """
+    rows = [(of.vectors[::-1], of.times) for of in reversed(weights)]
+    if profile.prefetch:
+        rows = [(vectors, 1) for vectors, times in rows for _ in range(times)]
+    sizes = buckets((([*map(size_of, of)], times) for of, times in rows), profile.buckets, width)
+    owned = [vector for vectors, _ in rows for vector in vectors if vector.owner is not None]
+    if owned:  # layers have owners of their own
+        return tuple(map(Unit, _grouped(owned, sizes)))[::-1]
+    return tuple(Unit((Vector(size),), times) for size, times in sizes)[::-1]
 
 
 def _grouped(
@@ -137,10 +141,10 @@ def buckets(runs: Iterable[Run], least: tuple[int, int], width: Number) -> list[
     """
     found, filled = list[tuple[Number, int]](), 0
     for sizes, times in runs:
-        ends: dict[
-            Number, tuple[int, int]
-        ] = {}  # elements in the bucket: the layer, and buckets till then
-        left = times
+        left, ends = (
+            times,
+            dict[Number, tuple[int, int]](),
+        )  # elements in the last: layers left, buckets
         while left:
             for size in sizes:
                 filled += size

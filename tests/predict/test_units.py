@@ -1,21 +1,48 @@
-"""Layers that are alike fill the same buckets as if each were listed."""
+"""Layers that are alike fill the same buckets, and cost the same, as if each were listed."""
 
 from collections import Counter
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from psem_model.predict import units
 from psem_model.predict.units import buckets
+from spec.models.profiles import Units
+from tests.support.examples import examples
+from tests.support.profiled_plans import gathered_ahead, profiled
 
 SIZES = st.lists(st.integers(1, 30), min_size=1, max_size=4)
+FIGURES = "peak", "total", "host", "bytes", "elements", "host_bytes", "buckets", "resting", "transient"
+
+
+def listed(runs, least, width):
+    """Buckets of layers one by one."""
+    alone = [size for sizes, times in runs for _ in range(times) for size in sizes]
+    return buckets([(alone, 1)], least, width)
 
 
 @given(st.lists(st.tuples(SIZES, st.integers(1, 300)), min_size=1, max_size=3), st.data())
 def test_buckets_of_layers_that_are_alike_are_those_of_the_layers_one_by_one(runs, data):
     least = data.draw(st.integers(1, 400)), data.draw(st.integers(1, 400))
-    alone = [(sizes, 1) for sizes, times in runs for _ in range(times)]
-    one_by_one = buckets([([size for of, _ in alone for size in of], 1)], least, 2)
     found = Counter[int]()
     for size, times in buckets(runs, least, 2):
         found[size] += times
-    assert found == Counter(size for size, _ in one_by_one)
+    assert found == Counter(size for size, _ in listed(runs, least, 2))
+
+
+@examples(60)
+@given(profiled() | gathered_ahead(), st.data())
+def test_a_plan_in_buckets_costs_what_it_does_with_its_layers_one_by_one(plan, data):
+    layers = plan.pipe.virtual_stages * data.draw(st.integers(1, 12))
+    least = data.draw(st.integers(1, 9000)), data.draw(st.integers(1, 9000))
+    profile = replace(plan.profile, units=Units.BUCKET, buckets=least)
+    model = replace(plan.model, layers=max(layers, plan.model.layers))
+    alike, alone = (replace(plan, model=model, profile=profile, unit=None) for _ in range(2))
+    found = [getattr(alike.fullest, figure) for figure in FIGURES]
+    before, units.buckets = units.buckets, listed
+    try:
+        expected = [getattr(alone.fullest, figure) for figure in FIGURES]
+    finally:
+        units.buckets = before
+    assert found == expected
