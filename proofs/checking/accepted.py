@@ -25,7 +25,7 @@ from proofs.checking.symbols import (
     WEIGHT,
     Element,
 )
-from proofs.tools.existence import Some, some
+from proofs.tools.existence import some
 from proofs.trusted.kernel import Bool, Theorem
 from proofs.trusted.parts import substitute
 from proofs.trusted.terms import TRUE, And, BoolVal, If, Implies, IntVal, Not, Or
@@ -222,19 +222,14 @@ class Accepted(AllSteps):
 
     # ------------------------------------------------------------------ of a run
     def of_runs(self) -> None:
-        """What a run lacks: an update does not apply the whole gradient, or what is read, or kept, is
-        not current.
-        """
+        """Whether a line of a run reads something else than the single device has, or a copy is."""
         l, k, t, d, j, u, b = self.l, self.k, self.l.t, self.l.d, self.l.j, self.l.u, self.l.b
-        self.lacks: dict[str, Some] = {}
-        for half in HALVES:
-            differs = (
-                And(l.kind(t) == of.kind, of.reads, Not(self.is_right_in(of)))
-                for of in self.compared_by_line
-                if HALF[of.what] == half
-            )
-            lacks = And(self.runs_all, *self._computes(), Or(*differs))
-            self.lacks[half] = some(k, f"lines_lack_{half}", [], [t, d, j], lacks)
+        others = (
+            And(l.kind(t) == of.kind, of.reads, Not(self.is_right_in(of)))
+            for of in self.compared_by_line
+        )
+        reads = And(self.runs_all, *self._computes(), Or(*others))
+        self.reads_another = some(k, "a_line_reads_another", [], [t, d, j], reads)
         end = l.ends(u)
         others = (
             And(self.is_kept(what), l.has(end, b, d)[j] != self.right_value(what, u + 1))
@@ -242,9 +237,9 @@ class Accepted(AllSteps):
         )
         differs = And(*self.on_a_device, Or(*others))
         self.keeps_another = some(k, "does_not_match", [], [u, b, d, j], differs)
-        lacks_any = Or(*(each.holds for each in self.lacks.values()), self.keeps_another.holds)
+        is_other = Or(self.reads_another.holds, self.keeps_another.holds)
         self.any_differs = some(k, "some_run_does_not_match", [], [l.run], self.keeps_another.holds)
-        self.any_lacks = some(k, "some_run_lacks_integrity_or_consistency", [], [l.run], lacks_any)
+        self.any_other = some(k, "some_run_reads_or_keeps_another", [], [l.run], is_other)
 
     def is_right_in(self, of: Compared) -> Bool:
         l, t = self.l, self.l.t
@@ -271,22 +266,18 @@ class Accepted(AllSteps):
                 groups.inside.at(c=groups.owner(t, d, j)),
             ],
         )
-        lacking = []
-        for half, lacks in self.lacks.items():
-            line, device, element = lacks.found
-            lacking.append(
-                k.prove(
-                    f"no_run_lacks_{half}",
-                    Not(lacks.holds),
-                    [Not(self.first.holds)],
-                    [
-                        lacks.serves,
-                        right.at(t=line, d=device, j=element),
-                        self.none_first.at(t=l.last),
-                        self.none_of_before.at(t=line, later_line=l.last),
-                    ],
-                )
-            )
+        line, device, element = self.reads_another.found
+        reads = k.prove(
+            "no_line_reads_another",
+            Not(self.reads_another.holds),
+            [Not(self.first.holds)],
+            [
+                self.reads_another.serves,
+                right.at(t=line, d=device, j=element),
+                self.none_first.at(t=l.last),
+                self.none_of_before.at(t=line, later_line=l.last),
+            ],
+        )
         names = map(str, (l.u, l.b, l.d, l.j))
         at = dict(zip(names, self.keeps_another.found, strict=True))
         self.matches = k.prove(
@@ -296,11 +287,11 @@ class Accepted(AllSteps):
             [self.keeps_another.serves, kept.at(**at)],
         )
         return k.prove(
-            "every_run_of_what_compares_equal_has_both",
-            Not(self.any_lacks.holds),
+            "every_run_of_what_compares_equal_is_a_single_devices",
+            Not(self.any_other.holds),
             [self.accepted, Not(self.first.holds)],
             [
-                self.any_lacks.serves,
-                *(each.at(run=self.any_lacks.found[0]) for each in (*lacking, self.matches)),
+                self.any_other.serves,
+                *(each.at(run=self.any_other.found[0]) for each in (reads, self.matches)),
             ],
         )

@@ -11,25 +11,16 @@ from proofs.checking.matching import Read, contributed
 from proofs.checking.representation import FALSE, TRUE, Represented
 from proofs.checking.steps_alike import StepsAlike
 from proofs.checking.symbols import (
-    BACKWARD,
     CONTRIBUTION,
-    INT,
     MOMENT,
     NORM,
-    ROW,
-    STARTS,
     TOKENS,
-    UPDATE,
     WEIGHT,
     ZERO,
-    Element,
     cases,
 )
-from proofs.meaning.runs import implied
 from proofs.trusted.kernel import Bool, Theorem
-from proofs.trusted.parts import substitute
 from proofs.trusted.terms import And, If, Implies, IntVal, Not, Or
-from spec.meaning import conditions
 from spec.models import training
 
 HALVES = ("integrity", "consistency")  # of gradients, of states
@@ -190,70 +181,3 @@ class AllSteps(StepsAlike):
             ],
             exact,
         )
-
-    # ------------------------------------------------------------ the two conditions of E1
-    def _current(self, kept: Theorem) -> tuple[Any, Theorem]:
-        """What the run itself has before each step: the weights of a copy, each on a device that keeps
-        it. Before the first step it has those that devices begin with. They are the single device's.
-        """
-        l, k, u, j = self.l, self.k, self.l.u, self.l.j
-        copy = k.fixed("copy", INT)
-        owner = k.function("keeper", Element, INT)
-        whole, slices = (l.kept(copy) == STARTS[name] for name in ("Weights", "Weight_slices"))
-        holds = Or(whole, And(slices, l.mesh.holds(copy, owner(j), j)))
-        owned = k.suppose(
-            "every_weight_has_a_device_that_keeps_it",
-            [j],
-            And(owner(j) >= 0, owner(j) < l.n, holds),
-        )
-        current = l.of_run("current", INT, ROW)
-        before = l.has(l.ends(u - 1), copy, owner(j))[j]
-        own = k.suppose(
-            "current_is_what_its_keepers_have",
-            [u, j],
-            current(u)[j] == If(u == 0, l.theta(0)[j], before),
-        )
-        ended = [l.ends(u - 1) >= 0, l.ends(u - 1) <= l.last]
-        right = k.prove(
-            "a_current_weight_is_the_single_devices",
-            current(u)[j] == l.theta(u)[j],
-            [u >= 0, u <= l.last, *self.verdict, Implies(u > 0, And(*ended))],
-            [own, owned, kept.at(b=copy, d=owner(j), u=u - 1)],
-        )
-        return current, k.extend("current_weights_are_the_single_devices", right, j)
-
-    def conditions(self, always: Theorem, kept: Theorem) -> tuple[Theorem, ...]:
-        """Where forms compare equal a run has gradient integrity and state consistency, as E1 has them:
-        of its own current weights.
-        """
-        l, k, t, b, d, j, u = self.l, self.k, self.l.t, self.l.b, self.l.d, self.l.j, self.l.u
-        current, right = self._current(kept)
-        now, own = l.step(t), right.at(u=l.step(t))
-        line = [*self.line, *self.verdict, own.given[-1], *self.on_a_device]
-        applied, whole = l.has(t, l.third(t), d)[j], l.whole_gradient(current(now), now)[j]
-        integrity = k.prove(
-            "updates_have_gradient_integrity",
-            implied(conditions.gradient_integrity(l.is_met(t, d, j), applied, whole)),
-            [*line, l.kind(t) == UPDATE],
-            [self.read_by_update[CONTRIBUTION], always.at(b=l.third(t)), own, l.numbered],
-        )
-        places = l.source(t), l.second(t)
-        fresh = [
-            conditions.freshness(l.is_right(t, d), l.has(t, each, d), current(now)) for each in places
-        ]
-        fresh_reads = k.prove(
-            "backwards_read_current_weights",
-            And(*map(implied, fresh)),
-            [*line, l.kind(t) == BACKWARD],
-            [*self.read_by_backward, *(always.at(b=each) for each in places), own, l.numbered],
-        )
-        *step, stored = kept.given
-        has, there = l.has(l.ends(u), b, d)[j], (d, l.i)
-        other = substitute(stored, there), has, substitute(has, there)
-        agreement = k.prove(
-            "kept_copies_agree",
-            implied(conditions.agreement(stored, *other)),
-            [*step, *(substitute(each, there) for each in self.on_a_device)],
-            [kept, kept.at(d=l.i)],
-        )
-        return right, integrity, fresh_reads, agreement

@@ -52,7 +52,7 @@ class Exactness(FirstUnequal):
         self.made_run = closing.function_of(self.decided, "run_made_for", Run)()
         self.in_made_run = closing.where((l.run, self.made_run)).as_kernel
         self.quadratic, self.scheduled = self._model()
-        self.norms = self._norms()
+        self.norms, self.norm_parts = self._norms()
         self.one_name = k.suppose("states_have_one_name", [s], Implies(l.is_state(s), l.which(s) == 0))
         fault = And(i >= 0, i < l.n, l.amount(t, b, s, d, i, j) != 0)
         of_device, self.fault_of, self.fault_shown, self.fault_found = k.choose(
@@ -106,14 +106,22 @@ class Exactness(FirstUnequal):
         l = self.l
         return And(u == l.step(self.curved), m == l.micro(self.curved), i == self.reader)
 
-    def _norms(self) -> Theorem:
-        """Norms that do not depend on gradients."""
-        l = self.l
-        return self.in_made_run.suppose(
-            "norms_follow_a_schedule",
+    def _norms(self) -> tuple[Theorem, Theorem]:
+        """Norms that follow a schedule, and are off by how many elements are not the single device's;
+        what is added up of each, likewise.
+        """
+        l, k = self.l, self.in_made_run
+        norms = k.suppose(
+            "norms_are_off_by_what_is_counted",
             [l.u, l.y],
-            l.norm(l.u, l.y) == indicator(self._is_odd(NORM, l.u)),
+            l.norm(l.u, l.y) == indicator(self._is_odd(NORM, l.u)) + l.y - l.of_whole(l.u, l.elements),
         )
+        parts = k.suppose(
+            "norms_count_what_is_another_gradient",
+            [l.u, l.y],
+            l.part_of_norm(l.u, l.y) == indicator(l.y != indicator(l.is_of_step(self.odd, l.u))),
+        )
+        return norms, parts
 
     def _values(self) -> Theorem:
         """The odd value is 1 where it is, all others are 0."""

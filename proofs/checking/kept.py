@@ -23,10 +23,11 @@ from proofs.checking.symbols import (
     UPDATE,
     WEIGHT,
     ZERO,
+    Element,
     cases,
 )
 from proofs.checking.two_choices import TwoChoices
-from proofs.checking.wrong_views import WrongViews
+from proofs.checking.wrong_norms import WrongNorms
 from proofs.claim import claim
 from proofs.tools.sums import partition, total
 from proofs.trusted.kernel import Bool, Kernel, Theorem
@@ -34,10 +35,11 @@ from proofs.trusted.parts import substitute
 from proofs.trusted.terms import And, BoolVal, If, Implies, IntVal, Not, Or
 
 READ = ("read_weight", "read_moment", "read_whole", "read_norm", "read_count")
+NORMS = ("what_compares_unequal", "a_wrong_view")  # of which some norm is another one
 PASSES_ON = ("all_gather", "broadcast", "copy", "keep")  # lines that leave a value as it is
 
 
-class Kept(WrongViews):
+class Kept(WrongNorms):
     """The run in which an update that is the first to read something unequal leaves another weight."""
 
     def __init__(self, l: Language) -> None:
@@ -47,6 +49,8 @@ class Kept(WrongViews):
         self.off_line, self.off_device = (
             l.closing.unwritten_constant(name, INT) for name in ("wrong_line", "wrong_on")
         )
+        self.norm_line, self.norm_on = k.integers("norm_line norm_on")
+        self.norm_element = k.constant("norm_element", Element)
         self.passed_on, self.none_at_first, self.passed_on_next = k.recursion(
             "is_passed_on",
             [b, d, j],
@@ -159,6 +163,35 @@ class Kept(WrongViews):
             [makes, views.at(b=l.third(t))],
         )
 
+    @property
+    def of_norm(self) -> tuple[tuple[Any, Any], ...]:
+        """Terms of a norm: its line, a device that computes it, and the element that it gets wrong."""
+        l = self.l
+        return (l.t, self.norm_line), (l.d, self.norm_on), (l.j, self.norm_element)
+
+    @property
+    def clips_by_it(self) -> list[Bool]:
+        """That the update of line t on device d reads the norm that norm_line makes on norm_on."""
+        l, t = self.l, self.l.t
+        read = substitute(self.passed_on(l.b, l.d, l.j, t), (l.b, l.fourth(t)))
+        made = (self.off_line, self.norm_line), (self.off_device, self.norm_on)
+        return [l.reads_norm, l.step(t) == l.step(self.norm_line), substitute(read, *made)]
+
+    def _of_a_norm(self, name: str, makes: Theorem, same: Theorem, norm: Theorem) -> Theorem:
+        """An update that is clipped by another norm makes another weight."""
+        l, t = self.l, self.l.t
+        at = {str(variable): term for variable, term in self.of_norm}
+        clips = [self.operand == NORM, *self.clips_by_it]
+        return self.in_made_run.prove(
+            f"an_update_clipped_by_a_norm_of_{name}_makes_another_weight",
+            makes.goal,
+            [*makes.given[:-1], *clips, *(substitute(each, *self.of_norm) for each in norm.given)],
+            [
+                *(makes, norm.at(**at, any_element=l.j)),
+                same.at(b=l.fourth(t), wrong_line=self.norm_line, wrong_on=self.norm_on),
+            ],
+        )
+
     def _is_passed_on(self) -> Theorem:
         """What is passed on is known, and what the update of wrong_line made."""
         l, k, t, b, d, j = self.l, self.k, self.l.t, self.l.b, self.l.d, self.l.j
@@ -201,6 +234,13 @@ class Kept(WrongViews):
         return (
             kept("what_is_kept_differs", self._of_unequal(makes, exact)),
             kept("what_is_kept_of_a_wrong_view_differs", self._of_a_wrong_view(makes, views)),
+            *(
+                kept(
+                    f"what_is_kept_of_a_norm_of_{name}_differs",
+                    self._of_a_norm(name, makes, same, norm),
+                )
+                for name, norm in zip(NORMS, self.norms_of_another(exact, views), strict=True)
+            ),
         )
 
 

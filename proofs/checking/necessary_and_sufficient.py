@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from proofs.checking.halves import Halves
 from proofs.checking.judged_schedules import require_judged
 from proofs.checking.micro_steps import any_number_of_micro_steps
-from proofs.checking.rejected import Rejected
 from proofs.checking.repetition import require_repetition
 from proofs.checking.representation import Represented
 from proofs.checking.single_runs import injective_updates
@@ -22,11 +22,13 @@ def what_is_accepted_matches(k: Kernel) -> tuple[Theorem, ...]:
     specification makes of normal forms with any coefficients; what is not known is arbitrary. They are
     the amounts of T2. A run is a value: of its model, its data, its optimizer and its memory. Accepted:
     in the steps that are run every copy that is kept compares equal. Every run then matches: what is
-    kept is the single device's after every step. It has both halves: what updates apply is the whole
-    gradient (gradient integrity), and what is read and kept is current (state consistency). If some
-    copy does not compare equal, or some line before it, there is a run, made for it, that does not
-    match, and lacks a half. Of the fragment: copies that are kept are known, and what comes out unequal
-    first is passed on to one. Of a line that compares unequal some run lacks a half without that.
+    kept is the single device's after every step. If some copy does not compare equal there is a run,
+    made for it, that does not match. Of the fragment: copies that are kept are known, and what comes
+    out unequal first is passed on to one. Every run matches if and only if every run has both halves,
+    said of it alone: what updates apply is the whole gradient at its weights (gradient integrity); what
+    is read is current, copies agree, and what is current next is what an update left (state
+    consistency). A run that has both matches by induction over steps. Of a line that compares unequal
+    some run lacks a half, passed on or not.
     The steps that are run: up to the end of one that leaves the forms that it found, one step later,
     where all later steps have the same lines.
     Of a step's micro-steps, any number of them, few are compared, and after them few contributions:
@@ -39,14 +41,14 @@ def what_is_accepted_matches(k: Kernel) -> tuple[Theorem, ...]:
     require_judged()
     language = Represented(k)
     language.follows()
-    checker = Rejected(language)
+    checker = Halves(language)
     always = checker.always()
     kept = checker.at_the_end(always)
-    equal = kept, *checker.conditions(always, kept), checker.any_right(always)
+    equal = kept, checker.any_right(always)
     injective = injective_updates(checker, always)
     exact = checker.exact_forms(always)
     micro_steps = any_number_of_micro_steps(k.part("micro_steps"))
     made_for_it = [each.at(i=IntVal(0)) for each in exact]
     differ = checker.kept_differ(made_for_it, always)
-    both = checker.if_and_only_if(always, kept, made_for_it, differ)
+    both = checker.of_halves(*checker.if_and_only_if(always, kept, made_for_it, differ))
     return *both, *equal, injective, checker.any_exact(exact), micro_steps

@@ -13,7 +13,7 @@ from typing import Any
 from proofs.checking.symbols import BOOL, INT, REAL, ZERO, Element
 from proofs.tools.sums import partition, total
 from proofs.trusted.kernel import Kernel
-from proofs.trusted.terms import If
+from proofs.trusted.terms import And, If
 
 
 class NormSymbols(ABC):
@@ -42,8 +42,14 @@ class NormSymbols(ABC):
         k = self.k
         self.e, self.y = k.integers("e"), k.reals("y")
         self.elements = k.fixed("elements", INT)
-        self.counted = k.suppose("elements_are_counted", [], self.elements >= 0)
         self.element = k.function("element", INT, Element)
+        self.number_of = k.function("number_of", Element, INT)
+        number = self.number_of(self.j)
+        self.counted = k.suppose(
+            "elements_have_numbers",
+            [self.j],
+            And(number >= 0, number < self.elements, self.element(number) == self.j),
+        )
         self.reads_norm = k.fixed("reads_norm", BOOL)
         self.fourth = k.function("fourth", INT, INT)
         self.part_of_norm = self.of_run("part_of_norm", INT, REAL, REAL)

@@ -6,9 +6,10 @@ Where a comparison comes out unequal, a run is made for it, in which something e
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
-from proofs.checking.accepted import HALF, Accepted, Compared
+from proofs.checking.accepted import Accepted, Compared
 from proofs.checking.symbols import (
     BACKWARD,
     CONTRIBUTION,
@@ -19,6 +20,7 @@ from proofs.checking.symbols import (
     TOKENS,
     UPDATE,
     WEIGHT,
+    Element,
 )
 from proofs.trusted.kernel import Bool, Theorem
 from proofs.trusted.parts import substitute
@@ -48,15 +50,15 @@ class Rejected(Accepted):
         run, groups = self.run_for(made), l.mesh.of_norms
         return k.prove(
             f"of_{of.name}_some_run_reads_another",
-            self.any_lacks.holds,
+            self.any_other.holds,
             [
                 *(self.runs_all, *self._is_a_value(), *self._computes(), self.all_equal(l.j, t)),
                 self.is_unequal_in(of),
             ],
             [
                 exact.at(b=of.place, d=of.device, u=l.step(t), **made),
-                self.lacks[HALF[of.what]].shown.at(run=run),
-                self.any_lacks.shown.at(run=run),
+                self.reads_another.shown.at(run=run),
+                self.any_other.shown.at(run=run),
                 l.numbered,
                 *([groups.inside.at(c=groups.owner(t, l.d, l.j))] if of.kind is NORM_OF else []),
             ],
@@ -100,17 +102,28 @@ class Rejected(Accepted):
     # ------------------------------------------------------------- what is passed on
     def _stays_kept(self) -> Theorem:
         """Of the fragment: what compares unequal first is a copy that is kept, or is passed on to one;
-        of a backward that reads it, an update applies what that makes.
+        of a backward that reads it, an update applies what that makes, or is clipped by its norm; of a
+        norm, an update is clipped by it.
         """
         l, k, t = self.l, self.k, self.l.t
-        names = ("kept_in", "kept_on", "applied_by", "applied_on")
-        self.kept_in, self.kept_on, self.by, self.by_on = (k.function(name, INT, INT) for name in names)
+        names = ("kept_in", "kept_on", "applied_by", "applied_on", "normed_by", "normed_on")
+        self.kept_in, self.kept_on, self.by, self.by_on, *normed = (
+            k.function(name, INT, INT) for name in names
+        )
+        self.normed_by, self.normed_on = normed
+        self.clipped = k.function("clipped_element", INT, Element)
         view = self.reads_of_line[0]
         made = self.made_for(t, view.place, view.what, l.step(t), l.d)
         updates = l.kind(t) == UPDATE, l.target(t) != l.second(t)
-        backward = [l.kind(t) == BACKWARD, *self._applies(made)]
+        backward, norm = l.kind(t) == BACKWARD, l.kind(t) == NORM_OF
         stays = self._is_copied(self.by(t), self.by_on(t))
-        said = Or(And(*updates, *self._is_copied(t, l.d)), And(*backward, *stays))
+        of_norm = self.normed_by(t), self.normed_on(t)
+        said = Or(
+            And(*updates, *self._is_copied(t, l.d)),
+            And(backward, *self._applies(made), *stays),
+            And(backward, *self._norm_applies(made), *self._clips(*of_norm)),
+            And(norm, *self._clips(t, l.d)),
+        )
         return k.suppose(
             "what_is_unequal_first_is_passed_on",
             [t],
@@ -121,19 +134,51 @@ class Rejected(Accepted):
         """That an update of the step applies what the backward makes of its view."""
         l, t = self.l, self.l.t
         line, on = self.by(t), self.by_on(t)
-        used = (l.t, line), (l.b, l.third(line)), (l.d, on)
-        view = (self.curved, t), (self.reader, l.d), (self.of_view, self.of_which_view(t))
-        odd = (self.odd, made["odd"]), (self.contributor, made["contributor"])
+        there = line < l.last, l.is_device(on), l.step(line) == l.step(t)
+        return [*self._is_update, *there, *self._has_the_view(made, line, l.third(line), on)]
+
+    def _norm_applies(self, made: dict[str, Any]) -> list[Bool]:
+        """That a norm of the step is of what the backward makes of its view."""
+        l, t = self.l, self.l.t
+        line, on = self.normed_by(t), self.normed_on(t)
+        has = substitute(self.owner_in_norm, (t, line), (l.d, on))
         return [
             *(line >= 0, line < l.last, l.is_device(on), l.step(line) == l.step(t)),
-            *(l.kind(line) == UPDATE, l.target(line) != l.second(line)),
-            *(substitute(each, *used, *view, *odd) for each in self.applies_the_view),
+            *(l.kind(line) == NORM_OF, *self._has_the_view(made, line, l.source(line), has)),
         ]
 
-    def _is_copied(self, line: Any, on: Any) -> list[Bool]:
+    def _has_the_view(self, made: dict[str, Any], line: Any, place: Any, on: Any) -> list[Bool]:
+        """That before a line a device has in a place what the backward makes of its view."""
+        l, t = self.l, self.l.t
+        used = (t, line), (l.b, place), (l.d, on)
+        view = (self.curved, t), (self.reader, l.d), (self.of_view, self.of_which_view(t))
+        odd = (self.odd, made["odd"]), (self.contributor, made["contributor"])
+        return [substitute(each, *used, *view, *odd) for each in self.applies_the_view]
+
+    @property
+    def _is_update(self) -> list[Bool]:
+        """That what is passed on is so by an update."""
+        l, line = self.l, self.by(self.l.t)
+        is_update = l.kind(line) == UPDATE, l.target(line) != l.second(line)
+        return [line >= 0, *is_update]
+
+    def _clips(self, norm_line: Any, norm_on: Any) -> list[Bool]:
+        """That an update of the step is clipped by a norm, and its weight is in a copy that is kept."""
+        l, t = self.l, self.l.t
+        line, on, element = self.by(t), self.by_on(t), self.clipped(t)
+        norm = (self.norm_line, norm_line), (self.norm_on, norm_on)
+        clips = (l.t, line), (l.d, on), (l.j, element), *norm
+        return [
+            *self._is_update,
+            *(substitute(each, *clips) for each in self.clips_by_it),
+            *self._is_copied(line, on, element),
+        ]
+
+    def _is_copied(self, line: Any, on: Any, element: Any = None) -> list[Bool]:
         """That the weight which an update makes on a device is in a copy that is kept."""
         l, t = self.l, self.l.t
-        at = (l.u, l.step(line)), (l.b, self.kept_in(t)), (l.d, self.kept_on(t))
+        of = l.j if element is None else element
+        at = (l.u, l.step(line)), (l.b, self.kept_in(t)), (l.d, self.kept_on(t)), (l.j, of)
         passed = self.passed_on(l.b, l.d, l.j, l.ends(l.u))
         return [
             *(substitute(each, *at) for each in (self.is_copied(WEIGHT), *self.on_a_device)),
@@ -209,13 +254,47 @@ class Rejected(Accepted):
 
     def _view_keeps(self, differ: Theorem) -> Theorem:
         """And so does an update of what a backward makes that is the first to."""
-        l, t, of = self.l, self.l.t, self.reads_of_line[0]
-        made = self.made_for(t, of.place, of.what, l.step(t), l.d)
-        view = {"curved_line": t, "reader": l.d, "reads_its_view": self.of_which_view(t)}
-        made |= {**view, "operand": CONTRIBUTION}
-        line, on = self.by(t), self.by_on(t)
+        of = self.reads_of_line[0]
+        made = self._made_of_view | {"operand": CONTRIBUTION}
+        line, on = self.by(self.l.t), self.by_on(self.l.t)
         given = [*self._applies(made), *self._is_copied(line, on)]
         return self._kept_by(of, made, given, line, on, differ)
+
+    @property
+    def _made_of_view(self) -> dict[str, Any]:
+        """The run that is made for a backward: its loss has a square."""
+        l, t, of = self.l, self.l.t, self.reads_of_line[0]
+        view = {"curved_line": t, "reader": l.d, "reads_its_view": self.of_which_view(t)}
+        return self.made_for(t, of.place, of.what, l.step(t), l.d) | view
+
+    def _norm_keeps(self, differ: Theorem) -> Theorem:
+        """And so does an update that is clipped by a norm that is the first to."""
+        l, t, name = self.l, self.l.t, "normed_gradient"
+        (of,) = (each for each in self.compared_by_line if each.name == name)
+        made = self.made_for(t, of.place, of.what, l.step(t), of.device) | {"operand": NORM}
+        return self._kept_by_a_norm(name, of, made, self._clips(t, l.d), (t, l.d), differ)
+
+    def _view_norm_keeps(self, differ: Theorem) -> Theorem:
+        """And so does one by a norm of what a backward makes that is the first to."""
+        t, of = self.l.t, self.reads_of_line[0]
+        made = self._made_of_view | {"operand": NORM}
+        norm = self.normed_by(t), self.normed_on(t)
+        given = [*self._norm_applies(made), *self._clips(*norm)]
+        return self._kept_by_a_norm("a_norm_of_a_view", of, made, given, norm, differ)
+
+    def _kept_by_a_norm(
+        self,
+        name: str,
+        of: Compared,
+        made: dict[str, Any],
+        given: Sequence[Bool],
+        norm: tuple[Any, Any],
+        differ: Theorem,
+    ) -> Theorem:
+        """Some run keeps something else, of an update that is clipped by a norm."""
+        l, t = self.l, self.l.t
+        about = {"norm_line": norm[0], "norm_on": norm[1], "norm_element": l.j, "j": self.clipped(t)}
+        return self._kept_by(of, made, given, self.by(t), self.by_on(t), differ, name, about)
 
     def _kept_by(
         self,
@@ -225,12 +304,14 @@ class Rejected(Accepted):
         line: Any,
         on: Any,
         differ: Theorem,
+        name: str = "",
+        about: Mapping[str, Any] = MappingProxyType({}),
     ) -> Theorem:
         """Some run keeps something else, made by the update at `line` on device `on`."""
         l, k, t, now = self.l, self.k, self.l.t, self.l.step(line)
         run, there = self.run_for(made), {"b": self.kept_in(t), "d": self.kept_on(t)}
         return k.prove(
-            f"of_{of.name}_some_run_keeps_another",
+            f"of_{name or of.name}_some_run_keeps_another",
             self.any_differs.holds,
             [
                 *(self.runs_all, *self.on_a_device, *self._is_a_value(), self.all_equal(l.j, t)),
@@ -238,8 +319,8 @@ class Rejected(Accepted):
                 *given,
             ],
             [
-                differ.at(wrong_line=line, wrong_on=on, t=l.ends(now), **there, **made),
-                self.keeps_another.shown.at(run=run, u=now, **there),
+                differ.at(wrong_line=line, wrong_on=on, t=l.ends(now), **there, **made, **about),
+                self.keeps_another.shown.at(run=run, u=now, **there, j=about.get("j", l.j)),
                 self.any_differs.shown.at(run=run),
                 l.numbered,
             ],
@@ -252,24 +333,24 @@ class Rejected(Accepted):
         kept: Theorem,
         exact: Sequence[Theorem],
         differ: Sequence[Theorem],
-    ) -> tuple[Theorem, Theorem]:
-        """Accepted if and only if every run matches, if and only if every run has both halves; and
-        without what is passed on: all compares equal if and only if every run has both.
+    ) -> tuple[Theorem, Theorem, Theorem]:
+        """Accepted if and only if every run matches, and if and only if its lines read what is right;
+        and without what is passed on: if and only if all compares equal.
         """
         k = self.k
-        self.of_runs()
         every = self._every_run(always, kept)
         of = dict(zip((WEIGHT, MOMENT, None, NORM, TOKENS), exact, strict=True))
         passed, is_run = self._stays_kept(), self._is_run()
-        update, view = differ
+        update, view, norm, norm_of_view = differ
         shows = [self._shows(each, of[each.what]) for each in self.reads_of_line]
         updates = [each for each in self.compared_by_line if each.kind is UPDATE]
         keeps = [*(self._update_keeps(each, update) for each in updates), self._view_keeps(view)]
+        keeps += [self._norm_keeps(norm), self._view_norm_keeps(norm_of_view)]
         where = {str(variable): term for variable, term in self.where}
         here = is_run, self.equal_before.at(j=where["j"]), self.lines_unequal
         read = k.prove(
-            "of_the_first_line_some_run_lacks_a_half",
-            self.any_lacks.holds,
+            "of_the_first_line_some_run_reads_another",
+            self.any_other.holds,
             self._is_first,
             [*here, *(each.at(**where) for each in shows)],
         )
@@ -284,20 +365,23 @@ class Rejected(Accepted):
         at_the_end = (each.at(t=self.l.last) for each in (there_is_one, copies, self.none_first))
         rejected = self.copies_unequal, *at_the_end
         line, run = self.first.found[0], self.any_differs.found[0]
-        matches = [self.matches.at(run=run), self.any_differs.serves, self.any_lacks.shown.at(run=run)]
+        matches = [self.matches.at(run=run), self.any_differs.serves, self.any_other.shown.at(run=run)]
         return (
             k.prove(
                 "accepted_if_and_only_if_every_run_matches",
-                And(
-                    self.accepted == Not(self.any_differs.holds),
-                    self.accepted == Not(self.any_lacks.holds),
-                ),
+                self.accepted == Not(self.any_differs.holds),
+                (),
+                [*matches[:2], self.first.serves, passes.at(t=line), *rejected],
+            ),
+            k.prove(
+                "accepted_if_and_only_if_every_run_is_a_single_devices",
+                self.accepted == Not(self.any_other.holds),
                 (),
                 [*matches, self.first.serves, passes.at(t=line), *rejected, every],
             ),
             k.prove(
-                "all_compares_equal_if_and_only_if_every_run_has_both_halves",
-                And(self.accepted, Not(self.first.holds)) == Not(self.any_lacks.holds),
+                "all_compares_equal_if_and_only_if_every_run_is_a_single_devices",
+                And(self.accepted, Not(self.first.holds)) == Not(self.any_other.holds),
                 (),
                 [*matches[1:], self.first.serves, read.at(t=line), *rejected, every],
             ),

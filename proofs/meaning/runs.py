@@ -112,16 +112,13 @@ class Distributed(SingleDevice):
             "moments_are_updated_alike", DETERMINISM, moment_on, self.next_moment, d, r, s, g
         )
         before = (d, self.copy(t, d)[j], self.state(t, d)[j], self.applied(t, d)[j])
+        left = (self.copy, weight_on), (self.state, moment_on)
+        progress = (
+            conditions.progress(self.updates(d, j), has(t + 1, d)[j], makes(*before))
+            for has, makes in left
+        )
         self.device_updates = k.suppose(
-            "devices_apply_their_gradients",
-            [t, d, j],
-            Implies(
-                self.updates(d, j),
-                And(
-                    self.copy(t + 1, d)[j] == weight_on(*before),
-                    self.state(t + 1, d)[j] == moment_on(*before),
-                ),
-            ),
+            "devices_apply_their_gradients", [t, d, j], And(*map(implied, progress))
         )
         self.as_seen: Sum = total(
             k,

@@ -5,6 +5,7 @@ A run is described per step t, device d, element j and sample x:
     copy(t, d)[j], state(t, d)[j]   the parameter and optimizer value that d stores, if it does
     seen(t, x)                      the parameters that the device working on sample x read
     applied(t, d)[j]                the gradient that d applies, if it updates j
+    left(t, d)[j]                   what d's update of j leaves, if it updates j
     theta(t)[j], omega(t)[j]        the single device's parameter and optimizer value
     current(t)[j]                   the run's own parameter: the copy on the device that owns j
 
@@ -25,13 +26,18 @@ def match(stored: Any, ours: Any, single: Any) -> Condition:
 
 
 def agreement(stored: Any, other_stored: Any, ours: Any, other: Any) -> Condition:
-    """State consistency, first half: two stored copies of an element are equal."""
+    """State consistency, of what is kept: two stored copies of an element are equal."""
     return [stored, other_stored], ours == other
 
 
 def freshness(read: Any, seen: Any, current: Any) -> Condition:
-    """State consistency, second half: what is read is the run's current parameters, all of them."""
+    """State consistency, of what is read: it is the run's current parameters, all of them."""
     return read, seen == current
+
+
+def progress(updated: Any, current: Any, left: Any) -> Condition:
+    """State consistency, from step to step: what is current next is what an update of the step left."""
+    return updated, current == left
 
 
 def gradient_integrity(updates: Any, applied: Any, every_sample_once: Any) -> Condition:

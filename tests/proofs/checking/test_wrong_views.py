@@ -1,4 +1,4 @@
-"""T2 and T4: what a backward makes of a wrong view, and what is not known, differ in some run."""
+"""T2 and T4: what is made of a wrong view, a wrong norm, and what is not known, differ in some run."""
 
 import pytest
 
@@ -75,6 +75,36 @@ MUTANTS = [
         "kept.py",
         "*(l.step(t) == l.step(self.curved), *applied)",
         "*applied",
+    ),
+    (
+        "a norm counts what is the single device's gradient",
+        "exactness.py",
+        "indicator(l.y != indicator(l.is_of_step(self.odd, l.u)))",
+        "indicator(l.y == indicator(l.is_of_step(self.odd, l.u)))",
+    ),
+    (
+        "a norm is the same whatever it counts",
+        "exactness.py",
+        " + l.y - l.of_whole(l.u, l.elements)",
+        "",
+    ),
+    (
+        "an element may have no number",
+        "norm_symbols.py",
+        ", self.element(number) == self.j)",
+        ")",
+    ),
+    (
+        "a norm adds up what its own device has of others' slices",
+        "wrong_norms.py",
+        "return self.l.mesh.of_norms.with_element(self.l.t, self.l.d, self.l.j)",
+        "return self.l.d",
+    ),
+    (
+        "an update that reads no norm is clipped",
+        "kept.py",
+        "[l.reads_norm, l.step(t)",
+        "[l.step(t)",
     ),
     (
         "what is not there at all makes two values",
