@@ -81,7 +81,7 @@ def _claim(graph: Graph, claim: Mapping[str, Any]) -> Checked:
         try:
             if type(proof) is str:
                 raise Rejected(f"it has no proof: {proof}")
-            with named("its proof is rejected"):
+            with named("its proof"):
                 check_proof(graph, obligation.facts, listed(proof))
         except Rejected as error:
             found.open.append(Open(obligation.name, in_a_line(str(error))))

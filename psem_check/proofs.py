@@ -26,7 +26,8 @@ WORK = 300_000  # terms that are looked at in one step
 def check_proof(graph: Graph, facts: Sequence[Term], proof: Sequence[Any]) -> None:
     """Raise Rejected unless the last step of the proof concludes that the facts are impossible."""
     steps = Steps(graph, facts)
-    for number, (rule, *given) in enumerate(map(listed, proof)):
+    for number, step in enumerate(proof):
+        rule, *given = listed(step) or ["nothing"]
         with named(f"step {number}, {rule}"):
             steps.take(rule, *given)
     if steps.conclusions[-1:] != [graph.terms.false]:

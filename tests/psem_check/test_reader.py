@@ -71,7 +71,7 @@ def test_a_proof_that_is_wrong_is_named(tmp_path, capsys):
     for proof in document["claims"][0]["proofs"]:
         proof.pop()
     assert main([str(written(tmp_path, document))]) == 1
-    assert "its proof is rejected" in capsys.readouterr().out
+    assert ": its proof: it does not end in a contradiction" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -150,6 +150,14 @@ def test_a_name_that_is_printed_is_of_one_thing():
     for sorts in ([mode, ["Sort", "Mode"]], [["Values", "Mode", ["R", "R"]]], [["Sort", "nan"]]):
         with pytest.raises(Rejected):
             Graph().read(sorts, [], [])
+
+
+@pytest.mark.parametrize("step", [[], {}, None, "law", 1, [[]], ["follows"], ["law", "read", 0]])
+def test_what_is_no_step_of_a_proof_is_rejected(step):
+    graph = Graph()
+    graph.read([["Bool"]], [["p", [], 0]], [["apply", 0], ["false"]])
+    with pytest.raises(Rejected):
+        check_proof(graph, [graph.term(0)], [step])
 
 
 def test_a_step_says_no_limit_of_its_own():
