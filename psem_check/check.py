@@ -46,16 +46,15 @@ def in_a_line(text: Any) -> str:
 
 def check(document: Mapping[str, Any]) -> Iterator[Checked]:
     """The claims of a certificate, one by one. Raises Rejected at a step that breaks its rule."""
-    seen: set[str] = set()
     with named("the certificate"):
         graph = graph_of(document)
-        for claim in document["claims"]:
-            if plain(claim["id"]) in seen:
-                raise Rejected(f"the claim {claim['id']} stands twice")
-            seen.add(claim["id"])
-            with named(claim["id"]):
-                found = _claim(graph, claim)
-            yield found
+        claims = {plain(claim["id"]): claim for claim in document["claims"]}
+        if len(claims) != len(document["claims"]):
+            raise Rejected("a claim stands twice")
+    for id, claim in claims.items():
+        with named(id):
+            found = _claim(graph, claim)
+        yield found
 
 
 def _claim(graph: Graph, claim: Mapping[str, Any]) -> Checked:

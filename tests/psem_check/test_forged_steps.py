@@ -159,6 +159,11 @@ def test_a_claim_without_theorems_is_none(document):
     assert "no theorem" in rejected(document)
 
 
+def test_a_claim_stands_once(document):
+    document["claims"] *= 2
+    assert "stands twice" in rejected(document)
+
+
 def test_a_verdict_is_what_the_theorems_say(document):
     document["claims"][0]["verdict"] = "refuted"
     assert "not refuted" in rejected(document)
