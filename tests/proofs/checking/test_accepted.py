@@ -12,6 +12,8 @@ from proofs.checking.line_run import LineRun
 from proofs.checking.lines import OWNER, UPDATE
 from proofs.checking.operation_lines import NORM, NotCovered
 from proofs.checking.witnesses import broken_schedules, meant, operation
+from proofs.trusted.terms import KernelError
+from spec.checking.verdict import check
 from spec.derivation.norms import clipped
 from spec.derivation.schedules import schedule_of
 from spec.language.schedule import Buffer, Kind, Monomial
@@ -295,12 +297,10 @@ def of_own_samples():
     return replace(meant(dp, clip=True), finish=(square, reduced, clip, *rest))
 
 
-def of_a_multiple():
-    """The norm is of twice the gradient that it clips."""
+def of_a_multiple(times=Fraction(2)):
+    """The norm is of twice the gradient that it clips, or of another multiple."""
     dp = schedule_of(STRATEGIES["dp"])
-    double, half = (
-        operation(Kind.SCALE, Buffer.GRADIENTS, by=Monomial(n)) for n in (Fraction(2), Fraction(1, 2))
-    )
+    double, half = (operation(Kind.SCALE, Buffer.GRADIENTS, by=Monomial(n)) for n in (times, 1 / times))
     square = operation(Kind.SQUARE_NORM, Buffer.GRADIENTS, Buffer.NORM)
     clip = operation(Kind.CLIP, Buffer.GRADIENTS, by=Buffer.NORM)
     reduced, *rest = dp.finish
@@ -314,3 +314,13 @@ def test_a_wrong_norm_that_clips_is_of_the_fragment_and_its_run_diverges(made):
     assert run.lines[run.first].kind == NORM and not any(run.beside.equal)
     assert all(known for known, _ in run.ends) and run.passes_it_on
     assert first_divergence(schedule, dict.fromkeys(schedule.axes, 3), steps=1, micro_steps=2)
+
+
+def test_a_norm_of_squares_does_not_show_a_turned_sign():
+    """It is accepted, and its run matches; to T4, whose norms are any functions, it is wrong."""
+    schedule = of_a_multiple(Fraction(-1))
+    mesh = dict.fromkeys(schedule.axes, 3)
+    assert check(schedule, mesh, 2).accepted
+    assert not first_divergence(schedule, mesh, micro_steps=2)
+    with pytest.raises(KernelError, match="makes nothing wrong"):
+        Replayed(schedule, 2)
