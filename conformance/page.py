@@ -114,10 +114,10 @@ columns in each: of GPT-NeoX's heads a share of the features is turned.
   fp32 and all in bf16, with eager attention or one kernel, beside `eager` and `eager+fused`.
 * What passes, by rows: FSDP2's is recorded (a unit's weights, the buffer that they were gathered in,
   gradients, and the one that they are summed in, padded), but psem's figure is of a unit's turn, an
-  upper bound. The tests hold it to that: no case has more at once, but some where gradients wait (with
-  `no_sync`, or in a pipeline), by 3 % at most: terms of norms that are summed are new arrays. Beside
-  views, held or not, are the buffers that the last two units were gathered in. What kernels and
-  allocators take is not recorded. DDP's copies rest, and are rows: `copies`, `buckets`.
+  upper bound. The tests hold it to that: no case has more at once. Beside views, held or not, are the
+  buffers that the last two units were gathered in; beside gradients that wait (with `no_sync`, or in a
+  pipeline), the one of a weight that is added to them. What kernels and allocators take is not
+  recorded. DDP's copies rest, and are rows: `copies`, `buckets`.
 * FSDP2's offload in numbers: on CPU a device is the host itself, and there is no link; collectives and
   what rests are compared. What is on the host, what of that is page-locked, and what crosses the link
   are of a device beside it, a backend in Python whose tensors have shapes alone: FSDP2 allocates and

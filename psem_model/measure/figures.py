@@ -71,6 +71,7 @@ def of_stage(run: DistributedModel, costs: StageCosts) -> Iterator[Figure]:
         yield Figure("copied", "copies of gradients to be summed, at most, bytes", most, copied)
     words = "gathered or fresh at most, bytes"
     passing = sum(placed.most_passing for placed in stage.placed) - stage.never_together
+    passing += max((placed.added_alone for placed in stage.placed), default=0)
     yield Figure("passing", words, passing, costs.transient["states"] + costs.waiting)
     fullest = max(block.fullest for chunk in stage.chunks for block in chunk)
     words = "computed with at the fullest, bytes"

@@ -78,7 +78,8 @@ def rests_of(plan: Plan) -> Rests:
         plan.has_units and profile.sums_by_chunk,
     )
     ahead = profile.prefetch if plan.has_units else 0
-    return Rests(*of, has_copies(profile), profile.fills, ahead, profile.placeholders)
+    alone = profile.placeholders, profile.adds_alone
+    return Rests(*of, has_copies(profile), profile.fills, ahead, *alone)
 
 
 def _kept(plan: Plan) -> Kept:

@@ -46,6 +46,12 @@ def fullest(groups: Sequence[Group], pipe: Pipeline, stage: int, size: Of, left:
     return fullest_of_sums(pipe, stage, sizes, rest)
 
 
+def states_that_pass(groups: Sequence[Group]) -> Number:
+    """Bytes of what is gathered or fresh, by units, and of a gradient that is added to what waits."""
+    alone = max((group.alone for group in groups), default=0)
+    return sum(group.passing for group in groups) + alone
+
+
 def copied_at_once(groups: Sequence[Group]) -> Number:
     """Bytes of copies in which gradients are summed; or, before, of what held views are gathered in."""
     copies = max((group.at_once for group in groups), default=0)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from psem_model.predict.activations import Activations
-from psem_model.predict.chunks import apart, copied_at_once, fullest
+from psem_model.predict.chunks import apart, copied_at_once, fullest, states_that_pass
 from psem_model.predict.parts import BACKWARD, FORWARD, Moved, PartCosts, indices_of
 from psem_model.predict.weights import Group, Placeholders, StageWeights, of_parts, placeholders
 from psem_model.text.figures import counted
@@ -344,7 +344,7 @@ class StageCosts:
         """
         plan, here = self.plan, [self.plan.costs[name] for name in self.counts]
         return {
-            "states": sum(group.passing for group in self.groups),
+            "states": states_that_pass(self.groups),
             "computing": max(costs.computing for costs in here),
             "offloaded": max(costs.activations for costs in here) if plan.offload else 0,
             "placeholders": self.placeholders.passing,

@@ -33,6 +33,7 @@ from spec.models.values import Role, Value
 from spec.numbers.arithmetic import DIVISIBLE, EXACT, Number
 from spec.pipelines.stages import Piece
 
+ADDS = Kind.BACKWARD, Buffer.GRADIENTS  # to gradients that are there
 CHOICES = "j"  # the index of experts to choose from
 Shape = tuple[Number, Number]  # what a product makes, and what it reads
 
@@ -73,6 +74,7 @@ class Group:
     at_once: Number  # bytes of the copy in which gradients that waited are summed, a unit at a time
     gathered_in: Number  # bytes of what held units are gathered in, beyond what passes
     brought: Number  # bytes of the buffer in which gradients come back from the host, weight by weight
+    alone: Number  # bytes of the largest weight's gradient, before it is added to what waits
     largest: str = field(compare=False)  # the part that has most of them
     chunks: tuple[Group, ...] = ()  # those of each chunk, where these are summed apart
 
@@ -178,7 +180,11 @@ class StageWeights:
         passes = self.policy.added * max(brought, default=0)
         passing = costs.peak - costs.total - held
         beside = max(0, self._gathering(schedule, costs.sizes) - passing)
-        of = waiting, held, at_once, beside, passes
+        adds = [op for op in schedule.micro_step if (op.kind, op.target) == ADDS]
+        is_added = self.profile.adds_alone and adds and self.micro_steps != 1 and is_known
+        weight = max((size_of(vector) for of in known for vector in of.vectors), default=0)
+        alone = self.policy.fresh * weight if is_added else 0
+        of = waiting, held, at_once, beside, passes, alone
         return Group(tuple(names), costs, counts, copied, *of, largest, each)
 
     def _gathering(self, schedule: Schedule, sizes: Sizes) -> Number:

@@ -330,6 +330,16 @@ class Placed:
         return self.alone.passing + beyond  # which goes, where slices are left
 
     @property
+    def added_alone(self) -> Number:
+        """Bytes of the largest weight's gradient, if it is an array of its own until it is added."""
+        ops = self.placing.schedule.micro_step
+        adds = any(op.kind is Kind.BACKWARD and op.target is Buffer.GRADIENTS for op in ops)
+        if not (self.rests.adds_alone and adds and self.micro_batches > 1):
+            return 0
+        weights = self.placing.arrays or tuple(found.elements for found in self.slices.values())
+        return max(weights) * self.run.store.meter.widths[Buffer.FRESH]
+
+    @property
     def gathered_in(self) -> Number:
         """Bytes that there are more of, with what views are gathered in, than at that moment."""
         return max(0, self.alone.meter.gathering - self.alone.meter.peak)

@@ -38,7 +38,8 @@ class Rests:
     axes that cut the weight; `sizes`: of each index in all. `waits_whole`: gradients are whole until
     they are summed, and leave slices; `sums_by_chunk`: those of each chunk of a stage after its last
     backward. `copies`: gradients are copied to be reduced. `fills`: who owns
-    no weight sends an element. `ahead`: units that are gathered before their turn. `placeholders`:
+    no weight sends an element. `adds_alone`: gradients of a weight are an array of their own until they
+    are added. `ahead`: units that are gathered before their turn. `placeholders`:
     there are arrays in place of gradients of products, which are added up elsewhere.
     """
 
@@ -51,6 +52,7 @@ class Rests:
     fills: bool = False
     ahead: int = 0
     placeholders: bool = False
+    adds_alone: bool = False
 
 
 PADDED = Rests()

@@ -110,12 +110,14 @@ class Profile:
     `sums_first`: terms of gradients over axes that cut weights are summed before others, as they are.
     `uses`: of a gradient by Adam, each of which sums such terms, if they are several.
     `owners`: each weight is updated by one device, where optimizer state is cut; `fills`: one that owns
-    none has an element in their place. `waits_whole`: gradients wait whole for the last micro-step, and
-    leave the slices that are updated; `waits_staged`: those of a pipeline do. `stays`: in a pipeline
-    what backward gathers stays until a forward has read it, or gradients are reduced. `sums_whole`:
-    gradients are summed whole, and stay so, whatever an update reads of them. `uneven`: features inside
-    MLPs are cut whether they divide or not: in slices of as many, rounded up, of which the last have
-    fewer. `copies_heads`: key-value heads are copied where more devices cut them than there are.
+    none has an element in their place. `adds_alone`: the gradient of a weight is an array of its own
+    until it is added to those of other micro-steps. `waits_whole`: gradients wait whole for the last
+    micro-step, and leave the slices that are updated; `waits_staged`: those of a pipeline do. `stays`:
+    in a pipeline what backward gathers stays until a forward has read it, or gradients are reduced.
+    `sums_whole`: gradients are summed whole, and stay so, whatever an update reads of them. `uneven`:
+    features inside MLPs are cut whether they divide or not: in slices of as many, rounded up, of which
+    the last have fewer. `copies_heads`: key-value heads are copied where more devices cut them than
+    there are.
 
     Of a host's memory: `adds_back`: gradients there are brought back to be added to, in the type that
     they are computed in, and go there at last in that in which they rest. `pinned`: states that are
@@ -176,6 +178,7 @@ class Profile:
     gathers_again: bool = False
     words_a_device: int = 1
     fills: bool = False
+    adds_alone: bool = False
     waits_whole: bool = False
     waits_staged: bool = False
     stays: bool = False

@@ -73,6 +73,7 @@ def profiles(draw):
         sums_whole=draw(st.booleans()),
         owners=draw(st.booleans()),
         fills=draw(st.booleans()),
+        adds_alone=draw(st.booleans()),
         placeholders=draw(st.booleans()),
         uneven=draw(st.booleans()),
         copies_heads=draw(st.booleans()),

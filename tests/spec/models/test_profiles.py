@@ -430,3 +430,15 @@ def test_buckets_are_of_the_gradients_type_and_copies_that_are_summed_in_another
     assert not views.buckets
     assert not plain.transient["copied"]
     assert 0 < wide.transient["copied"] == views.transient["copied"]
+
+
+def test_a_weights_gradient_is_beside_those_of_other_micro_steps_until_it_is_added(tmp_path):
+    def passes(text, accumulate, strategy="dp(3)"):
+        plan = profiled_as(text, tmp_path, strategy, accumulate=accumulate)
+        return plan.fullest.transient["states"]
+
+    beside = MIXED_ADAM.g * 64 * 128  # the gate's: of all features, for each of the MLP's
+    assert passes("adds_alone = true", "2") - passes("repeats = true", "2") == beside
+    assert passes("adds_alone = true", "1") == passes("repeats = true", "1")
+    waits = "adds_alone = true", "2", "zero2(3)"  # whose gradients are summed in each micro-step
+    assert passes(*waits) == passes("repeats = true", "2", "zero2(3)")
