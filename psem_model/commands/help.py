@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from types import MappingProxyType
@@ -106,6 +108,14 @@ class Command(click.Command):
     def get_short_help_str(self, limit: int = 0) -> str:
         """The first sentence of its help, whole."""
         return " ".join((self.help or "").partition("\n\n")[0].split()).removesuffix(".")
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """What it does, paragraph by paragraph; names are not broken at their hyphens."""
+        for paragraph in inspect.cleandoc(self.help or "").split("\n\n"):
+            text = " ".join(paragraph.split())
+            room = formatter.width - formatter.indent_increment
+            lines = "\n".join(textwrap.wrap(text, room, break_on_hyphens=False))
+            formatter.write(f"\n{textwrap.indent(lines, ' ' * formatter.indent_increment)}\n")
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The groups, in the order of their first options."""

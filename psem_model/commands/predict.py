@@ -44,10 +44,10 @@ from psem_model.text.report import Report
 def predict(form: str, html: str | None, **given: Any) -> None:
     """What a STRATEGY, a placement or a step in a file needs in memory and moves, per device.
 
-    Of the training states: dp, zero1, zero2, zero3, fsdp, fsdp-hold, hsdp, zero-offload, fused-
-    update, and fsdp-offload, hsdp-hold, hsdp-offload and the like. Of the model, whose shape must
-    be given: tp, tp+sp, pp, cp, cp-all-gather, cp-all-to-all, ep. And products: "zero1(dp=16) *
-    tp(8) * pp(4)", or "zero1*tp*pp" with --devices 16x8x4. In a product "zero1+all(8) * cp(4)"
+    Of the training states: dp, zero1, zero2, zero3, fsdp, fsdp-hold, hsdp, zero-offload,
+    fused-update, and fsdp-offload, hsdp-hold, hsdp-offload and the like. Of the model, whose shape
+    must be given: tp, tp+sp, pp, cp, cp-all-gather, cp-all-to-all, ep. And products: "zero1(dp=16)
+    * tp(8) * pp(4)", or "zero1*tp*pp" with --devices 16x8x4. In a product "zero1+all(8) * cp(4)"
     shards over both axes: over every axis that gradients are summed over.
     """
     from psem_model.check.placements import NotRealisable

@@ -1,5 +1,6 @@
 """Help and completion: every command has groups of options and examples that run; names complete."""
 
+import re
 import shlex
 
 import click
@@ -153,3 +154,10 @@ def test_a_choice_is_refused_with_the_nearest_name(psem):
     _, _, err = psem("derive", "tp", "--block", "lama")
     blocks = "gpt, gpt-without-dropout, llama"
     assert err.endswith(f"--block: given 'lama'; expected one of {blocks}; nearest: llama\n")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_breaks_no_name_at_its_hyphen(command, psem):
+    _, out, _ = psem(command, "--help")
+    said = out.partition("--help")[0].partition("\n\n")[2]
+    assert not re.search(r"\w-\s", re.split(r"\n\n\S", said)[0])
