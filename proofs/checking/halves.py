@@ -351,7 +351,7 @@ class Halves(Rejected):
     def of_halves(
         self, accepted: Theorem, is_single: Theorem, all_equal: Theorem
     ) -> tuple[Theorem, ...]:
-        """A run that has both matches; every run does if and only if every run has both."""
+        """A run has both if and only if it matches with its lines; all do if and only if all match."""
         k = self.k
         self.same_norm = self._own_norm()
         matches = self._matches(self._has_both())
@@ -372,7 +372,13 @@ class Halves(Rejected):
         has_both = Not(self.any_lacks.holds)
         return (
             accepted,
-            matches,
+            k.prove(
+                "a_run_has_both_halves_if_and_only_if_it_and_its_lines_match",
+                Not(self.lacks_any)
+                == And(Not(self.keeps_another.holds), Not(self.reads_another.holds)),
+                (),
+                [matches, nothing],
+            ),
             k.prove(
                 "every_run_matches_if_and_only_if_every_run_has_both_halves",
                 And(Not(self.any_differs.holds) == has_both, self.accepted == has_both),

@@ -27,8 +27,8 @@ def what_is_accepted_matches(k: Kernel) -> tuple[Theorem, ...]:
     out unequal first is passed on to one. Every run matches if and only if every run has both halves,
     said of it alone: what updates apply is the whole gradient at its weights (gradient integrity); what
     is read is current, copies agree, and what is current next is what an update left (state
-    consistency). A run that has both matches by induction over steps. Of a line that compares unequal
-    some run lacks a half, passed on or not.
+    consistency). A run has both if and only if it matches, and so do its lines: by induction over
+    steps. Of a line that compares unequal some run lacks a half, passed on or not.
     The steps that are run: up to the end of one that leaves the forms that it found, one step later,
     where all later steps have the same lines.
     Of a step's micro-steps, any number of them, few are compared, and after them few contributions:
