@@ -136,9 +136,11 @@ class Forms:
         number = made.get(ONE, 0)
         if not others:
             return TRUE if number >= 0 else FALSE
-        numerators = (factor.numerator for factor in others.values())
-        denominators = (factor.denominator for factor in others.values())
-        scale = exact(Fraction(math.lcm(*denominators), math.gcd(*numerators)))
+        numerator, denominator = 0, 1
+        for factor in others.values():
+            numerator = math.gcd(numerator, factor.numerator)
+            denominator = math.lcm(denominator, factor.denominator)
+            scale = exact(Fraction(denominator, numerator))
         whole = self._is_whole(others)
         said = plus(constant(math.floor(number * scale) if whole else number * scale), others, scale)
         if whole and said[min(others)] < 0:

@@ -14,12 +14,14 @@ Polynomial: TypeAlias = Mapping[Monomial, Number]
 
 ONE: Monomial = ()
 LARGEST = 20_000  # monomials
-DEGREE = 1000  # factors of one
-DIGITS = 1 << 16  # bits of a factor
+DEGREE = 100  # factors of one
+DIGITS = 1 << 16  # bits of a factor, above or below its line
 
 
 def exact(value: Number) -> Number:
-    """The same number, an integer if it is whole."""
+    """The same number, an integer if it is whole. Raises Rejected if it is too large."""
+    if max(value.numerator.bit_length(), value.denominator.bit_length()) > DIGITS:
+        raise Rejected("a number is too large")
     return value.numerator if value.denominator == 1 else value
 
 
@@ -47,8 +49,6 @@ def product(left: Polynomial, right: Polynomial) -> Polynomial:
     for monomial, factor in left.items():
         shifted = {tuple(sorted(monomial + other)): value for other, value in right.items()}
         made = plus(made, shifted, factor)
-    if any(value.numerator.bit_length() > DIGITS for value in made.values()):
-        raise Rejected("a number is too large")
     return made
 
 

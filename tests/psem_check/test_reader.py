@@ -125,6 +125,39 @@ def test_powers_have_a_bound():
         check_proof(graph, [graph.term(62)], [["follows", 61, [0]]])
 
 
+SQUARES = [["*", i, i] for i in range(1, 61)]
+QUOTIENTS = [["/", *of] for i in range(1, 121, 2) for of in ((0, i), (i, i + 1))]  # a / (1 / a)
+X = [["apply", i] for i in range(9)]
+SUM = [["real", 1, 10**4000 + i] for i in range(9)]  # no two have a common divisor that is large
+SUM += [["*", i, 9 + i] for i in range(9)] + [["+", *range(18, 27)]]
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        [["real", 1, 1], ["real", 1, 3], *SQUARES],
+        [["real", 1, 1], ["real", 3, 1], *QUOTIENTS],
+        [["real", 1, 1], ["real", 1, 3], *QUOTIENTS],
+        [*X, *SUM],
+    ],
+)
+def test_numbers_have_a_bound_above_and_below_their_line(terms):
+    graph = Graph()
+    symbols = [[f"x{i}", [], 0] for i in range(9)]
+    last = len(terms) - 1
+    graph.read([["Real"]], symbols, [*terms, ["real", 0, 1], ["<", last, last + 1], ["false"]])
+    with pytest.raises(Rejected, match="a number is too large"):
+        check_proof(graph, [graph.term(last + 2)], [["follows", last + 3, [0]]])
+
+
+def test_a_product_of_many_comparisons_has_a_bound():
+    graph = Graph()
+    terms = [["apply", 0], ["real", 1, 1], ["+", 0, 1], ["real", 0, 1], [">", 2, 3]]
+    graph.read([["Real"]], [["x", [], 0]], terms)
+    with pytest.raises(Rejected, match="a polynomial is too large"):
+        check_proof(graph, [graph.term(4)], [["products", [4], [[1, 1, [0] * 10_000]], []]])
+
+
 def test_a_million_steps_are_no_matter():
     graph = Graph()
     graph.read([["Bool"]], [["p", [], 0]], [["apply", 0], ["not", 0], ["false"]])
