@@ -17,7 +17,7 @@ from psem_model.reading.fields import BYTES_OF, HARMLESS, MOST_LISTED, PLAIN, Fi
 from psem_model.text.errors import TOO_DEEP, TOO_MANY_DIGITS, BadInput, nearest, quoted
 from psem_model.text.files import named, read_text
 from psem_model.text.places import EXAMPLES
-from spec.models.transformer import Transformer
+from spec.models.transformer import STRAIGHT, USUAL, Transformer
 from spec.numbers.arithmetic import ceil_div
 
 FORM = "a model's config.json"
@@ -64,7 +64,19 @@ def shape(fields: Fields, family: Family) -> Transformer:
     }
     found |= family.has
     found["biases"] = frozenset[str](found.get("biases", ())).union(*biases)
-    return Transformer(**{**found, **family.more(fields)})
+    model = Transformer(**{**found, **family.more(fields)})
+    _require_pairs(fields, family, model)
+    return model
+
+
+def _require_pairs(fields: Fields, family: Family, model: Transformer) -> None:
+    """Raise BadInput where features of a head are turned, and are no pairs."""
+    turned, heads = model.turned_features, family.fields.get("heads", "num_attention_heads")
+    is_turned = model.turned and any(STRAIGHT not in kind for kind in model.kinds or (USUAL,))
+    if is_turned and turned % 2:
+        names = "qk_rope_head_dim", "head_dim", heads
+        name = next(name for name in names if fields.get(name) is not None)
+        raise fields.wrong(name, f"an even number of features to turn in each head, not {turned}")
 
 
 def _divided(fields: Fields, family: Family) -> int:

@@ -144,7 +144,7 @@ class Fields:
             raise self.wrong(name, "a number above 0, or null")
         return None if value is None else float(value)
 
-    def count(self, name: str, default: int) -> int:
+    def count(self, name: str, default: int | None) -> int:
         """A whole number, 0 or more."""
         value = self.get(name, default)
         if type(value) is not int or not 0 <= value < 10**LARGEST:
@@ -189,13 +189,17 @@ class Fields:
     def only(self, name: str, *values: object) -> None:
         """Refuse any other value of a field than these, null or none."""
         value = self.get(name)
-        if not any(
-            value == v and isinstance(value, bool) is isinstance(v, bool) for v in (None, *values)
-        ):
+        if not any(value == v and _as_exact(value, v) for v in (None, *values)):
             expected = " or ".join(
                 dict.fromkeys("none" if v in (None, {}) else shortened(json.dumps(v)) for v in values)
             )
             raise self.wrong(name, f"{expected}: no other shape is known")
+
+
+def _as_exact(value: object, known: object) -> bool:
+    """Whether a value is no flag in place of a number, and no fraction in place of a whole number."""
+    is_flag, is_fraction = (isinstance(value, kind) for kind in (bool, float))
+    return is_flag is isinstance(known, bool) and not (is_fraction and isinstance(known, int))
 
 
 def _is_number(value: Any) -> bool:
