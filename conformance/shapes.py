@@ -143,6 +143,12 @@ OF_FALCON: dict[str, Any] = {
     **{"num_hidden_layers": 2, "hidden_size": 20, "num_attention_heads": 5, "ffn_hidden_size": 27},
     **{"attention_dropout": 0.0, "hidden_dropout": 0.0},
 }
+IN_GROUPS = {
+    "topk_method": "group_limited_greedy",
+    "n_routed_experts": 14,
+    "n_group": 7,
+    "topk_group": 3,
+}
 APART = {"multi_query": False, "parallel_attn": False, "bias": True, "alibi": True}
 OF_LLAMA_4 = FEW_HEADS | {
     **{"num_hidden_layers": 4, "num_local_experts": 5, "num_experts_per_tok": 1},
@@ -165,6 +171,7 @@ BY_NUMBER = (  # tokens of experts, and heads, are taken by numbers; norms have 
     configured("falcon", **OF_FALCON),
     configured("falcon", **OF_FALCON | APART | {"num_hidden_layers": 3}),
     FALCON_OF_GROUPS,
+    configured("deepseek_v2", **OF_LATENT | IN_GROUPS),
 )
 OF_OPT: dict[str, Any] = {
     **{"num_hidden_layers": 4, "hidden_size": 20, "num_attention_heads": 5, "ffn_dim": 27},

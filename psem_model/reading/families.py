@@ -96,7 +96,7 @@ def _falcon(fields: Fields) -> Has:
     norms = fields.get("num_ln_in_parallel_attn")
     if new and not parallel:
         raise fields.wrong("new_decoder_architecture", "false where parallel_attn is")
-    if norms not in (None, 1, *([2] if new else [])):
+    if norms is not None and (type(norms) is not int or norms not in ((1, 2) if new else (1,))):
         raise fields.wrong("num_ln_in_parallel_attn", "1 or 2" if new else "1")
     if new:
         kv_heads = fields.size_or("num_kv_heads", lambda: heads)
@@ -157,6 +157,36 @@ def _of_kinds(layers: int, dense: int, kind: Callable[[int], LayerKind]) -> Has:
     return has | {"kinds": kinds if any(kinds) else ()}
 
 
+def _groups(fields: Fields, of_each: int = 1, groups: int = 0, best: int | None = None) -> None:
+    """Raise BadInput unless experts are in groups, and those of some of the groups are chosen from.
+
+    `of_each`: of how many experts' odds a group has its own. `groups`, `best`: how many there are, and
+    are chosen from, if absent.
+    """
+    experts = fields.size("n_routed_experts")
+    count = groups if groups and "n_group" not in fields.given else fields.size("n_group")
+    if experts % count or experts // count < of_each:
+        each = f", with {of_each} of them or more for each group" if of_each > 1 else ""
+        raise fields.wrong("n_group", f"a divisor of n_routed_experts, {experts}{each}")
+    if fields.count("topk_group", best) > count:
+        raise fields.wrong("topk_group", f"at most n_group, {count}")
+
+
+def _of_groups(fields: Fields, odds: str) -> bool:
+    """Whether odds of experts that are in other groups are masked, and not only while some are chosen.
+
+    (transformers: DeepseekV2TopkRouter, DeepseekV3TopkRouter)
+    """
+    if odds == "sigmoid":
+        _groups(fields, of_each=2, groups=8, best=4)
+        return False
+    ways = "greedy", "group_limited_greedy"
+    masked = fields.choice("topk_method", fields.get("topk_method", ways[0]), ways) == ways[1]
+    if masked:
+        _groups(fields)
+    return masked
+
+
 def _deepseek(odds: str, first: int, shared: int) -> Callable[[Fields], Has]:
     """Latent attention; experts, some of them shared, but in the first layers.
 
@@ -175,7 +205,10 @@ def _deepseek(odds: str, first: int, shared: int) -> Callable[[Fields], Has]:
         values = fields.size("v_head_dim")
         fields.only("scoring_func", odds)
         more = fields.count("num_nextn_predict_layers", 0)
+        layers = fields.listed("num_hidden_layers")
         without = fields.count("first_k_dense_replace", first)
+        if fields.count("n_shared_experts", shared) == 0:
+            raise fields.wrong("n_shared_experts", "at least 1: an MLP of no features is not modelled")
 
         def kind(layer: int) -> LayerKind:
             return frozenset({DENSE}) if layer < without else USUAL
@@ -187,8 +220,9 @@ def _deepseek(odds: str, first: int, shared: int) -> Callable[[Fields], Has]:
             "odds": odds,
             "normed": odds == "sigmoid" and fields.flag("norm_topk_prob", True),
             "shared": fields.count("n_shared_experts", shared) * fields.size("moe_intermediate_size"),
+            "of_groups": without < layers and _of_groups(fields, odds),
             "further": more,
-            **_of_kinds(fields.listed("num_hidden_layers"), fields.size("intermediate_size"), kind),
+            **_of_kinds(layers, fields.size("intermediate_size"), kind),
         }
 
     return read

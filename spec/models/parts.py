@@ -24,7 +24,10 @@ from spec.numbers.arithmetic import Number
 
 Model = Transformer | Opaque | Custom
 # what operations keep, and backward does not read
-BESIDE_ROUTES = ("chosen", "chosen_places", "chosen_odds", "undivided_odds", "odds_total", "weighed")
+BESIDE_ROUTES = (
+    *("chosen", "chosen_places", "chosen_odds", "odds_mask"),
+    *("undivided_odds", "odds_total", "weighed"),
+)
 BESIDE_OPERATIONS = ("largest_of_keys", "head_numbers", "word_factor")
 
 
@@ -251,11 +254,14 @@ def _number(part: Builder, name: str, width: Number, x: Value, over: str) -> Non
 
 def _of_routes(model: Transformer) -> Iterator[tuple[str, Number]]:
     """Bytes that choosing experts keeps of each token, beside its odds: numbers of its experts; of its
-    places among the tokens of each; odds before they were divided by their sum, and that.
+    places among the tokens of each; a mask of experts in other groups; odds before they were divided
+    by their sum, and that.
     """
     yield "chosen", NUMBER_BYTES * model.chosen
     if not model.weighed_first:
         yield "chosen_places", 2 * NUMBER_BYTES * model.chosen
+    if model.of_groups:
+        yield "odds_mask", model.experts
     if model.normed:
         yield "undivided_odds", FULL * model.chosen
         yield "odds_total", FULL

@@ -135,6 +135,7 @@ class Transformer:
     of_chosen: bool = False  # the softmax of choices is of the chosen experts alone
     plain_odds: bool = False  # odds of its experts are in the type computed with, not in fp32
     chosen_in_full: bool = False  # choices are computed in fp32, from copies
+    of_groups: bool = False  # experts are chosen from few groups: odds of others are masked
     paired_angles: bool = False  # cosines and sines are there once for the two features of a pair
     offset_scales: bool = False  # a norm is scaled by one more than its weight
     scaled_words: bool = False  # words are multiplied by a number

@@ -15,7 +15,8 @@ TINY = {
         **{"hidden_size": 8, "intermediate_size": 8, "moe_intermediate_size": 4, "vocab_size": 9},
         **{"num_attention_heads": 2, "num_key_value_heads": 2, "kv_lora_rank": 3, "q_lora_rank": 5},
         **{"qk_nope_head_dim": 3, "qk_rope_head_dim": 2, "v_head_dim": 3, "n_routed_experts": 4},
-        **{"num_experts_per_tok": 2, "num_hidden_layers": 3, "first_k_dense_replace": 1},
+        **{"num_experts_per_tok": 2, "n_group": 2, "topk_group": 1},
+        **{"num_hidden_layers": 3, "first_k_dense_replace": 1},
     },
     "gpt-oss-20b": {
         **{"hidden_size": 8, "intermediate_size": 4, "num_hidden_layers": 4, "head_dim": 2},

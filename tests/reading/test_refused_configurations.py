@@ -119,6 +119,27 @@ REFUSED = [
     ("falcon-7b", {"num_ln_in_parallel_attn": 2}, "num_ln_in_parallel_attn", "expected 1"),
     ("falcon-40b", {"num_kv_heads": 7}, "num_kv_heads", "a divisor of num_attention_heads, 128"),
     ("falcon-7b", {"hidden_dropout": 0.1}, "hidden_dropout", "expected 0.0"),
+    # what transformers (5.23) cannot build or run
+    ("falcon-7b", {"num_ln_in_parallel_attn": True}, "given true", "expected 1"),
+    ("falcon-40b", {"num_ln_in_parallel_attn": 2.0}, "given 2.0", "expected 1 or 2"),
+    ("falcon-7b", {"hidden_size": 71 * 63}, "num_attention_heads: given 71", "even", "not 63"),
+    ("llama-2-7b", {"hidden_size": 32 * 5}, "num_attention_heads: given 32", "an even number", "not 5"),
+    ("llama-2-7b", {"head_dim": 1}, "head_dim: given 1", "an even number of features", "not 1"),
+    ("pythia-6.9b", {"hidden_size": 32 * 5, "rotary_pct": 1.0}, "given 32", "not 5"),
+    ("deepseek-v3", {"qk_rope_head_dim": 63}, "qk_rope_head_dim: given 63", "even"),
+    ("deepseek-v3", {"n_group": 7}, "n_group: given 7", "a divisor of n_routed_experts, 256"),
+    ("deepseek-v3", {"n_group": 256}, "n_group: given 256", "2 of them or more for each group"),
+    ("deepseek-v3", {"n_group": None}, "n_group: given null", "at least 1"),
+    ("deepseek-v3", {"n_group": ..., "n_routed_experts": 12}, "n_group is missing", "a divisor of"),
+    ("deepseek-v3", {"n_shared_experts": 0}, "n_shared_experts: given 0", "at least 1"),
+    ("deepseek-v3", {"topk_group": 9}, "topk_group: given 9", "at most n_group, 8"),
+    ("deepseek-v2", {"n_group": 7}, "n_group: given 7", "a divisor of n_routed_experts, 160"),
+    ("deepseek-v2", {"n_group": ...}, "n_group is missing", "at least 1"),
+    ("deepseek-v2", {"topk_group": ...}, "topk_group is missing", "a whole number, 0 or more"),
+    ("deepseek-v2", {"topk_method": "noaux_tc"}, "topk_method", "'noaux_tc'", "group_limited_greedy"),
+    ("deepseek-v2", {"hidden_size": 5121}, "a divisor of hidden_size, 5121"),
+    ("gemma-3-1b-pt", {"hidden_size": 1153}, "a divisor of hidden_size, 1153"),
+    ("qwen3-30b-a3b", {"decoder_sparse_step": 1.0}, "given 1.0", "expected 1: no other"),
 ]
 
 
