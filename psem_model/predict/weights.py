@@ -172,13 +172,14 @@ class StageWeights:
                 resting={**costs.resting, State.GRADIENTS: stays},
                 hosted={**costs.hosted, State.GRADIENTS: there},
             )
-        held = waiting - costs.resting[State.GRADIENTS] if self.micro_steps != 1 else 0
+        whole = waiting - costs.resting[State.GRADIENTS]
+        held = whole if self.micro_steps != 1 else 0
         waiting += 0 if left else costs.hosted[State.GRADIENTS]
         at_once = self._at_once(schedule, costs.sizes)
         chunks = (replace(self, has=has, chunks=()) for has in self.chunks)
         each = tuple(chunk.group(schedule, weights, mesh) for chunk in chunks)
         passes = self.policy.added * max(brought, default=0)
-        passing = costs.peak - costs.total - held
+        passing = costs.peak - costs.total - whole  # which is there while the last units are gathered
         beside = max(0, self._gathering(schedule, costs.sizes) - passing)
         adds = [op for op in schedule.micro_step if (op.kind, op.target) == ADDS]
         is_added = self.profile.adds_alone and adds and self.micro_steps != 1 and is_known
