@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from types import MappingProxyType
@@ -13,6 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from psem_model.text.errors import BadInput, choose, refused
+from psem_model.text.lines import wrapped
 
 
 class Word(click.ParamType[str]):
@@ -112,10 +112,8 @@ class Command(click.Command):
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """What it does, paragraph by paragraph; names are not broken at their hyphens."""
         for paragraph in inspect.cleandoc(self.help or "").split("\n\n"):
-            text = " ".join(paragraph.split())
-            room = formatter.width - formatter.indent_increment
-            lines = "\n".join(textwrap.wrap(text, room, break_on_hyphens=False))
-            formatter.write(f"\n{textwrap.indent(lines, ' ' * formatter.indent_increment)}\n")
+            lines = wrapped(" ".join(paragraph.split()), " " * formatter.indent_increment)
+            formatter.write("".join(f"{line}\n" for line in ("", *lines)))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The groups, in the order of their first options."""
