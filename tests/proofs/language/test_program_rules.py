@@ -6,13 +6,26 @@ import pytest
 
 from proofs.language.listed_programs import ListedPrograms, ProgramListing
 from proofs.language.program_lines import CONTRACT, CUT, MOVES, PARTIAL, ProgramLines
-from proofs.language.program_rules import BOTH, SUMMED, P, R, Rule, S, rule_is_accepted, rules_in
+from proofs.language.program_rules import (
+    BOTH,
+    SUMMED,
+    P,
+    R,
+    Rule,
+    S,
+    accepted_rules,
+    rule_is_accepted,
+    rules_in,
+)
 from proofs.language.program_runs import ProgramRuns
 from proofs.language.programs import (
     AGAIN,
     AXES,
+    MODELS,
+    ON_EVERY_AXIS,
     PARTS,
     THREE,
+    checked,
     derived,
     listed,
     projection,
@@ -22,6 +35,7 @@ from proofs.trusted.kernel import Kernel, KernelError
 from proofs.trusted.terms import And, Or
 from spec.derivation.programs import program_of
 from spec.devices.layouts import WHOLE, along
+from spec.models.parts import parts
 from spec.plans.model_strategies import MODEL_AXES
 from tests.support.broken import broken_copy, copied, notices
 
@@ -173,6 +187,13 @@ def test_a_listing_has_every_line_of_its_program_and_reads_what_it_reads(name):
             assert made[value] in reads, line
         assert listing.lines[number].lie == program.lies[line.makes][listing.axis.name]
         made[line.makes] = number
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", MODELS[len(ON_EVERY_AXIS) :])
+def test_every_model_needs_proved_rules_only_on_every_axis(model):
+    for part in parts(model):
+        assert checked(part, [(axis,) for axis in AXES]) <= accepted_rules()
 
 
 @pytest.mark.slow
