@@ -283,11 +283,13 @@ def _configured() -> Iterator[Case]:
 def _eager() -> Iterator[Case]:
     """What one process keeps of transformers' modules, operation by operation."""
     for model in (*ALONE, *BY_NUMBER, *NORMED_AFTER):
-        # of one sample choices of experts are a multiple of them, too
-        tokens = 2 * TOKENS if "num_experts_per_tok" in dict(model.fields) else TOKENS
+        tokens = [TOKENS]
+        if "num_experts_per_tok" in dict(model.fields):  # whose choices are a multiple of them, or not
+            tokens = [2 * TOKENS, TOKENS - 2]
         for mixed in (False, True):
             yield Case("eager", model, on(batch=1), mixed=mixed)
-            yield Case("eager", model.but(sequence=tokens), on(batch=1), samples=1, mixed=mixed)
+            for each in tokens:
+                yield Case("eager", model.but(sequence=each), on(batch=1), samples=1, mixed=mixed)
     for model in (*FEW, TURNED_OTHERWISE):
         for samples in (1, 2):
             yield Case("eager", model, on(batch=1), samples=samples)

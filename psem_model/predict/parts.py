@@ -31,7 +31,6 @@ from spec.models.transformer import Transformer
 from spec.models.values import Value
 from spec.numbers.arithmetic import EXACT, Number, ceil_div, quotient
 from spec.pipelines import checkpoints
-from spec.plans.model_strategies import POSITIONS, SLOTS
 
 FORWARD, BACKWARD, AGAIN = "forward", "backward", "again"
 PHASES = (FORWARD, BACKWARD, AGAIN)
@@ -245,8 +244,7 @@ def indices_of(
     """
     samples = group_size(mesh, of_samples)
     sizes = model.sizes(micro_batch * samples, sequence)
-    positions = group_size(mesh, [axis.name for axis in axes if axis.stream == POSITIONS])
-    return with_slots(with_words(sizes, axes, mesh, multiple), model, samples * positions)
+    return with_words(sizes, axes, mesh, multiple)
 
 
 def with_words(
@@ -258,11 +256,3 @@ def with_words(
         return indices
     unit = multiple * group_size(mesh, cutting)
     return {**indices, VOCABULARY: unit * quotient(indices[VOCABULARY], unit)}
-
-
-def with_slots(indices: Indices, model: Model, cells: Number) -> Indices:
-    """With as many slots of an expert as each of some devices has for its own tokens, rounded up."""
-    if not isinstance(model, Transformer) or not model.experts:
-        return indices
-    slots = quotient(choices(indices, model), cells * model.experts)
-    return {**indices, SLOTS: cells * slots}

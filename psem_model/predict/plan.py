@@ -101,7 +101,7 @@ class Plan:
 
     @cached_property
     def indices(self) -> Indices:
-        """How many values each index has in all. Slots of experts: each device's own, rounded up."""
+        """How many values each index has in all."""
         model, multiple = self.profile.computed(self.model), self.profile.words_a_device
         sizes = model, self.micro_batch, self.sequence
         return indices_of(*sizes, multiple, self.axes, self.sample_axes, self.mesh)

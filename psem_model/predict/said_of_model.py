@@ -35,12 +35,14 @@ from psem_model.text.report import (
 from spec.costs.model_costs import active, further_elements
 from spec.derivation.programs import NOTHING, PAIRS
 from spec.devices.layouts import Layout
+from spec.devices.mesh import group_size
 from spec.language.moves import VOCABULARY
 from spec.models.transformer import INDICES, Transformer
 from spec.models.values import Role
-from spec.numbers.arithmetic import Number
+from spec.numbers.arithmetic import Number, per
 from spec.pipelines.idle_and_held import bubble_of_ideal, bubble_of_makespan, repeated_of_ideal
 from spec.pipelines.pipeline import Pipeline
+from spec.plans.model_strategies import EXPERTS
 from spec.plans.modes import Mode
 
 ARRAYS = {  # of which weights one array is made, by what `JOINED` calls them
@@ -130,9 +132,13 @@ class _OfModel:
         if evened(plan, VOCABULARY) != model.vocabulary:
             yield f"{model.vocabulary:,} words padded to {evened(plan, VOCABULARY):,}, to be cut evenly"
         chosen = choices(plan.indices, plan.profile.computed(model))
-        room = plan.indices["e"] * plan.indices["c"]
-        if chosen != room:
-            yield f"{chosen:,} choices of experts padded to {room:,}, to be spread evenly"
+        cells = group_size(plan.mesh, [axis.name for axis in plan.axes if axis.stream])
+        cut = any(plan.mesh[axis.name] != 1 and EXPERTS in axis.weight_indices for axis in plan.axes)
+        if cut and per(chosen, cells) % model.experts:
+            yield (
+                f"{per(chosen, cells):,} choices of {model.experts:,} experts on each device, spread "
+                "as evenly as can be: what one has and sends is at most so much"
+            )
 
     def first(self) -> Iterator[Section]:
         yield from map(self.part, self.plan.costs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cache
 
 from spec.costs.lifetimes import arriving, live
@@ -16,7 +17,8 @@ from spec.models.parts import Model, parts
 from spec.models.profiles import COUNT_BYTES
 from spec.models.transformer import EMBEDDING, HEAD, Transformer, is_layer, is_turned
 from spec.models.values import FULL, NUMBER_BYTES, Value
-from spec.numbers.arithmetic import Number, quotient
+from spec.numbers.arithmetic import Number, per, quotient
+from spec.plans.model_strategies import EXPERTS, SLOTS
 
 Indices = Mapping[str, Number]  # how many values each index has
 READS = {EMBEDDING: "tokens", HEAD: "next_words"}  # by their numbers
@@ -25,22 +27,53 @@ READS = {EMBEDDING: "tokens", HEAD: "next_words"}  # by their numbers
 def elements(
     value: Value, lies: Lies, indices: Indices, mesh: Mesh, place: Device | None = None
 ) -> Number:
-    """Elements a device has of a value: of a cut index its slice, rounded up.
+    """Elements a device has of a value: of a cut index its slice, rounded up; of slots, `slots_of`.
 
     Or, at a `place`, its own positions alone: the last slices have fewer. (Axes in their order.)
     """
     product: Number = 1
-    for index in value.indices:
-        devices: Number = 1
-        for axis, lie in lies.items():
-            if lie.layout is Layout.SHARDED and lie.index == index:
-                devices = devices * mesh[axis]
-        has = quotient(indices[index], devices)
+    rest = value.indices
+    if has_slots(value):
+        cuts = (_devices(index, lies, mesh) for index in (EXPERTS, SLOTS))
+        _, product = slots_of(indices, *cuts)
+        rest = tuple(index for index in rest if index not in (EXPERTS, SLOTS))
+    for index in rest:
+        has = quotient(indices[index], _devices(index, lies, mesh))
         if place:
             before = _before(index, lies, mesh, place) * has
             has = min(has, max(0, indices[index] - before))
         product = product * has
     return product
+
+
+def has_slots(value: Value) -> bool:
+    """Whether it has an element, or a row, of each slot of each expert."""
+    return {EXPERTS, SLOTS} <= {*value.indices}
+
+
+def slots_of(indices: Indices, experts_cut: Number, slots_cut: Number) -> tuple[Number, Number]:
+    """Slots on a device, at least and at most: one of its tokens' choices is in each.
+
+    Experts are cut in so many slices, and slots. Choices are spread over the experts as evenly as can
+    be: none has two more than another. Of all experts there are as many slots as choices, however
+    these are spread.
+    """
+    experts, slots = indices[EXPERTS], per(indices[SLOTS], slots_cut)
+    some = quotient(experts, experts_cut)
+    if not isinstance(some, int) or not isinstance(slots, int | Fraction):
+        return some * slots, some * slots
+    each, more = divmod(experts * slots, experts)
+    least, most = max(0, more - (experts - some)), min(more, some)
+    return per(some * each + least, 1), per(some * each + most, 1)
+
+
+def _devices(index: str, lies: Lies, mesh: Mesh) -> Number:
+    """How many slices an index is cut in."""
+    devices: Number = 1
+    for axis, lie in lies.items():
+        if lie.layout is Layout.SHARDED and lie.index == index:
+            devices = devices * mesh[axis]
+    return devices
 
 
 def _before(index: str, lies: Lies, mesh: Mesh, place: Device) -> Number:
@@ -53,13 +86,29 @@ def _before(index: str, lies: Lies, mesh: Mesh, place: Device) -> Number:
 
 
 def elements_moved(move: Move, program: Program, indices: Indices, mesh: Mesh) -> Number:
-    """Elements a device sends in a move, by ring or by pairwise exchange (claims C1 to C4)."""
+    """Elements a device sends in a move, by ring or by pairwise exchange (claims C1 to C4).
+
+    Of choices of experts, at most: those of its tokens, but for the least that its experts can have.
+    """
     if not move.is_sent:
         return 0
     n = group_size(mesh, program.axes_of(move))
     has = _elements(move.value, program, indices, mesh)
     is_own = move.collective == "all_gather" or move.collective in RING
+    if isinstance(has, int) and has_slots(move.value) and move.collective == "all_to_all" and n != 1:
+        times = messages(move, program, mesh) // (n - 1)
+        return times * (has - _that_stay(move, program, indices, mesh))
     return messages(move, program, mesh) * (has if is_own else quotient(has, n))
+
+
+def _that_stay(move: Move, program: Program, indices: Indices, mesh: Mesh) -> Number:
+    """Elements of a device's own tokens in slots of its own experts, at least."""
+    ends = [program.lies[value] for value in (move.value, move.makes)]
+    cuts = (max(_devices(index, lies, mesh) for lies in ends) for index in (EXPERTS, SLOTS))
+    least, _ = slots_of(indices, *cuts)
+    rest = tuple(index for index in move.value.indices if index not in (EXPERTS, SLOTS))
+    beside = elements(replace(move.value, indices=rest), ends[0], indices, mesh)
+    return least * beside
 
 
 def messages(move: Move, program: Program, mesh: Mesh) -> Number:

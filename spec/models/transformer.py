@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from spec.numbers.arithmetic import Number, quotient
+from spec.numbers.arithmetic import Number, per, quotient
 
 EMBEDDING, LAYER, HEAD = "embedding", "layer", "head"
 INDICES = {
@@ -198,9 +198,9 @@ class Transformer:
         return tuple(dict.fromkeys(found))
 
     def sizes(self, micro_batch: Number, sequence: Number) -> dict[str, Number]:
-        """How many values each index has. Slots: tokens spread evenly over the experts."""
+        """How many values each index has. Slots: the mean of the experts, which may be a fraction."""
         sent = micro_batch * sequence * self.takes_each
-        slots = quotient(sent, self.experts) if self.experts else 0
+        slots = per(sent, self.experts) if self.experts else 0
         latent = self.latent or Latent(0, 0, 0, 0)
         return {
             "b": micro_batch,

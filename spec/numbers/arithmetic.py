@@ -32,6 +32,14 @@ def quotient(a: Number, b: Number) -> Number:
     return ceil_div(a, b) if isinstance(a, int) and isinstance(b, int) else a / b
 
 
+def per(a: Number, b: Number) -> Number:
+    """a over b, exactly: a whole number where it is one, else a fraction."""
+    if not (isinstance(a, int | Fraction) and isinstance(b, int)):
+        return a / b
+    found = Fraction(a, b)
+    return found.numerator if found.denominator == 1 else found
+
+
 def power(base: Number, exponent: int) -> Number:
     """base ** exponent, exactly: a whole number becomes a fraction where it must."""
     return (Fraction(base) if isinstance(base, int) and exponent < 0 else base) ** exponent
