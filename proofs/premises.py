@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from proofs.trusted.kernel import Theorem
 from proofs.trusted.oracle import RESOURCE_LIMIT, SEED, ask, glance
-from proofs.trusted.parts import substitute, symbols
+from proofs.trusted.parts import substitute
 from proofs.trusted.smtlib import ForAll
-from proofs.trusted.terms import Bool, Const, KernelError, Not, RealSort, Term
+from proofs.trusted.terms import Bool, Const, KernelError, Not, RealSort, Term, symbols
 from proofs.trusted.theorem import read
 
 GLANCE = 50_000  # z3's own deterministic count, for a question that may be left open
@@ -97,15 +97,12 @@ def variables(hypothesis: Theorem) -> list[Term]:
 
 def answer(formulas: Sequence[Bool], patient: bool = True) -> str:
     """Whether formulas can hold together: sat, unsat or unknown. Zeros are tried for all reals."""
-    said = glance(formulas, GLANCE).said
-    if said != "unknown":
-        return said
     zeros = [*formulas, *all_are(0, formulas)]
     looks = [(LOOK, seed) for seed in range(LOOKS if patient else 1)]
     looks += [(RESOURCE_LIMIT, SEED)] if patient else []
-    if any(ask(zeros, *look, simple=True).said == "sat" for look in looks):
+    if any(ask(zeros, *look, simple=True, values=False).said == "sat" for look in looks):
         return "sat"
-    return ask(formulas).said if patient else said
+    return ask(formulas, values=False).said if patient else glance(formulas, GLANCE).said
 
 
 def all_are(value: int, formulas: Sequence[Bool]) -> list[Bool]:

@@ -26,7 +26,7 @@ from typing import Any
 
 from proofs.trusted.folding import exact
 from proofs.trusted.oracle import ask, settle, start
-from proofs.trusted.parts import below, constants, name_of, substitute, symbols
+from proofs.trusted.parts import below, constants, name_of, substitute, substituted
 from proofs.trusted.terms import (
     FALSE,
     Bool,
@@ -43,6 +43,7 @@ from proofs.trusted.terms import (
     default,
     is_term,
     symbol_of,
+    symbols,
     term_of,
 )
 from proofs.trusted.theorem import (
@@ -264,11 +265,10 @@ class Kernel(SetOnce):
         for terms in at:
             if name_of(index) in terms:
                 raise KernelError(f"{name}: the induction hypothesis is about {index} alone")
-            hypothesis.append(self._substituted(claim, terms))
-        zero, following = ((index, IntVal(0)),), ((index, index + 1),)
-        of_base = [*facts[0], *(substitute(g, *zero) for g in given)]
-        after = [index >= 0, *hypothesis, *(substitute(g, *following) for g in given)]
-        reached, next_ = substitute(goal, *zero), substitute(goal, *following)
+            hypothesis += self._substituted([claim], terms)
+        *of_base, reached = substituted([*given, goal], (index, IntVal(0)))
+        *after, next_ = substituted([*given, goal], (index, index + 1))
+        of_base, after = [*facts[0], *of_base], [index >= 0, *hypothesis, *after]
         base_asked, _ = self._ask(f"{name}_base", "induction base", of_base, reached)
         step_asked, _ = self._ask(f"{name}_step", "induction step", [*facts[1], *after], next_)
         asked = base_asked, step_asked
@@ -372,19 +372,18 @@ class Kernel(SetOnce):
         record, terms = read(theorem), dict(terms)
         if record.rule == "counterexample":
             raise KernelError(f"{record.name} is a counterexample, not a fact to use")
-        given = tuple(self._substituted(g, terms) for g in record.given)
-        goal = self._substituted(record.goal, terms)
+        *given, goal = self._substituted([*record.given, record.goal], terms)
         step, under = Step("instance", of=theorem, terms=terms), record.under
-        return self._issue(record.name, "instance", given, goal, step, (theorem,), under=under)
+        return self._issue(record.name, "instance", tuple(given), goal, step, (theorem,), under=under)
 
-    def _substituted(self, formula: Bool, terms: Mapping[str, Any]) -> Bool:
+    def _substituted(self, formulas: Sequence[Bool], terms: Mapping[str, Any]) -> list[Bool]:
         pairs = []
         for name, term in terms.items():
             if type(name) is not str or name not in self._variables:
                 raise KernelError(f"{name} is not a variable")
             variable = self._symbols[name]()
             pairs.append((variable, IntVal(term) if type(term) is int else term_of(term)))
-        return substitute(formula, *pairs)
+        return substituted(formulas, *pairs)
 
     def _statements(self, theorems: Sequence[Theorem]) -> list[Bool]:
         """What theorems of this kernel say."""
@@ -398,6 +397,7 @@ class Kernel(SetOnce):
 
     def _known(self, formulas: Iterable[Term], besides: Symbol | None = None) -> None:
         new = [formula for formula in formulas if id(term_of(formula)) not in self._spoken]
+        below(new)  # refuses what was changed
         for symbol in symbols(*new) - {besides}:
             if self._symbols.get(symbol.name) is not symbol:
                 raise KernelError(f"{symbol} is not declared in this kernel")

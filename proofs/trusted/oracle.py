@@ -41,25 +41,27 @@ def ask(
     limit: int = RESOURCE_LIMIT,
     seed: int = SEED,
     simple: bool = False,
+    values: bool = True,
 ) -> Answer:
     """Whether formulas can hold together. What is answered without values is not asked again.
 
     `simple`: by the solver that does not choose a strategy first; sooner where little is to be done.
+    `values`: of what can hold, with values.
     """
     question = Question(formulas)
     key = (question.text, limit, seed, simple)
-    if key in _answers:
+    if key in _answers and not (values and _answers[key].said == "sat"):
         return _answers[key]
     solver = _solver(question.text, limit, seed, simple)
     said = str(solver.check())
     work = int(solver.statistics().get_key_value("rlimit count"))
-    if said != "sat":
+    if said != "sat" or not values:
         return _answers.setdefault(key, Answer(said, {}, work))
     model = solver.model()
     found = {constant.name(): model[constant] for constant in model if not constant.arity()}
     known = {name: symbol for name, symbol in question.symbols.items() if name in found}
-    values = {symbol.name: _value(found[name], symbol.gives) for name, symbol in known.items()}
-    return Answer(said, {name: value for name, value in values.items() if value is not None}, work)
+    made = {symbol.name: _value(found[name], symbol.gives) for name, symbol in known.items()}
+    return Answer(said, {name: value for name, value in made.items() if value is not None}, work)
 
 
 def glance(formulas: Sequence[Bool | ForAll], limit: int) -> Answer:
@@ -70,7 +72,7 @@ def glance(formulas: Sequence[Bool | ForAll], limit: int) -> Answer:
 def settle(formulas: Sequence[Bool]) -> Answer:
     """Whether formulas can hold together; without values, if that is soon seen."""
     soon = glance(formulas, SOON)
-    return soon if soon.said != "unknown" else ask(formulas, RESOURCE_LIMIT, SEED)
+    return soon if soon.said != "unknown" else ask(formulas, RESOURCE_LIMIT, SEED, values=False)
 
 
 def glance_without(formulas: Sequence[Bool], dropped: Sequence[Sequence[int]], limit: int) -> list[str]:

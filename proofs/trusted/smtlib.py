@@ -120,6 +120,7 @@ class Question:
     def _spelled(self, parts: Sequence[Term]) -> dict[int, str]:
         """What stands in the text for each term; those that are shared are defined."""
         uses = Counter(map(id, chain.from_iterable([term.args for term in parts])))
+        shared = {key for key, count in uses.items() if count > 1}
         spelled: dict[int, str] = {}
         bound: set[int] = set()  # terms with a variable of a hypothesis for all values: not shared
         heads: dict[int, str] = {}
@@ -138,7 +139,7 @@ class Question:
             said = f"({head} {' '.join(map(spelled.__getitem__, map(id, args)))})"
             if bound and not bound.isdisjoint(map(id, args)):
                 bound.add(key)
-            elif uses[key] > 1 and said.count(" ") >= WORTH:
+            elif key in shared and said.count(" ") >= WORTH:
                 name = f"x{len(self._defined)}"
                 self._defined.append(f"(define-fun {name} () {self._names.sort(sort)} {said})")
                 said = name

@@ -39,7 +39,15 @@ class Sort(NamedTuple):
         return f"Array({inside})" if self.kind == "Array" else self.name or self.kind
 
 
-BOOL, INT, REAL, FLOAT = map(Sort, ("Bool", "Int", "Real", "Float64"))
+_sorts: dict[Sort, Sort] = {}  # each once
+
+
+def _once(made: Sort) -> Sort:
+    """The one object that is this sort: equal sorts are the same."""
+    return _sorts.setdefault(made, made)
+
+
+BOOL, INT, REAL, FLOAT = (_once(Sort(kind)) for kind in ("Bool", "Int", "Real", "Float64"))
 _PLAIN = {sort.kind: sort for sort in (BOOL, INT, REAL, FLOAT)}
 
 
@@ -62,12 +70,12 @@ def Float64() -> Sort:
 
 def ArraySort(index: Sort, element: Sort) -> Sort:
     """Functions as values: from an index to an element, equal if they are equal everywhere."""
-    return Sort("Array", "", (sort_of(index), sort_of(element)))
+    return _once(Sort("Array", "", (sort_of(index), sort_of(element))))
 
 
 def DeclareSort(name: str) -> Sort:
     """Any set that is not empty."""
-    return Sort("Sort", plain(name, SORT_NAME))
+    return _once(Sort("Sort", plain(name, SORT_NAME)))
 
 
 def enumeration(name: str, values: Sequence[str]) -> Sort:
@@ -75,7 +83,7 @@ def enumeration(name: str, values: Sequence[str]) -> Sort:
     names = tuple(plain(value, SORT_NAME) for value in values)
     if not names or len({*names}) != len(names):
         raise KernelError(f"the values of {name} are not distinct")
-    return Sort("Values", plain(name, SORT_NAME), names)
+    return _once(Sort("Values", plain(name, SORT_NAME), names))
 
 
 def plain(name: Any, pattern: re.Pattern[str]) -> str:
@@ -120,7 +128,7 @@ def range_of(op: str, sorts: tuple[Sort, ...]) -> Sort | None:
         return sorts[1] if count == 3 and first == BOOL and sorts[1] == sorts[2] else None
     if op == "store":
         return first if first.kind == "Array" and sorts[1:] == first.parts else None
-    alike = all(sort == first for sort in sorts)
+    alike = sorts.count(first) == count
     if op in ("=", "distinct"):
         return BOOL if alike and (count == 2 or (op == "distinct" and count > 2)) else None
     if not alike or first not in (INT, REAL) or count != _OF_NUMBERS.get(op):

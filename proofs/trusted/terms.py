@@ -44,11 +44,10 @@ class Symbol(NamedTuple):
     gives: Sort
 
     def __call__(self, *arguments: Any) -> Any:
-        made = symbol_of(self)
-        if len(arguments) != len(made.takes):
-            raise KernelError(f"{made.name} takes {len(made.takes)} arguments, not {len(arguments)}")
-        args = tuple(map(_cast, arguments, made.takes))
-        return _term("apply", args, made.gives, made)
+        _, takes, gives = symbol_of(self)
+        if len(arguments) != len(takes):
+            raise KernelError(f"{self.name} takes {len(takes)} arguments, not {len(arguments)}")
+        return _term("apply", tuple(map(_cast, arguments, takes)), gives, self)
 
     def __str__(self) -> str:
         return self.name
@@ -207,23 +206,33 @@ class Term(_Fields):
 
 _terms: dict[tuple[Any, ...], Term] = {}  # each once
 _known: dict[int, Term] = {}  # by identity
+_within: dict[int, frozenset[Symbol]] = {}  # by identity: the symbols in it
 _new: Any = tuple.__new__  # past Term.__new__, which refuses
 
 
 def _term(op: str, args: tuple[Term, ...], sort: Sort, of: Any = None) -> Term:
-    key = (op, *map(id, (of, *args))) if args or op == "apply" else (op, of, sort)
+    """The one term of these fields. Whatever its arguments went through, here they are terms."""
+    key = (op, id(of), *map(id, args)) if args or op == "apply" else (op, of, sort)
     found = _terms.get(key)
     if found is None:
+        within = frozenset([of] if op == "apply" else ())
         for arg in args:
-            term_of(arg)
+            more = _within[id(term_of(arg))]
+            within = more if within <= more else within if more <= within else within | more
         found = _terms[key] = _new(Term, (op, args, sort, of))
         _known[id(found)] = found
+        _within[id(found)] = within
     return found
+
+
+def symbols(*terms: Term) -> frozenset[Symbol]:
+    """The symbols that occur in terms."""
+    return frozenset().union(*[_within[id(term_of(term))] for term in terms])
 
 
 def term_of(given: Any) -> Any:
     """The same term, if this module made it. Raises KernelError."""
-    if is_term(given):
+    if type(given) is Term and _known.get(id(given)) is given:
         return given
     raise KernelError(f"not a term: {given!r}")
 
@@ -289,8 +298,11 @@ def _literal(value: Any, sort: Sort) -> Term | None:
 
 
 def _cast(value: Any, sort: Sort) -> Term:
-    """A term, or a plain number, as a term of this sort: a whole one may stand for a real one."""
-    made = value if is_term(value) else _literal(value, sort)
+    """A term, or a plain number, as a term of this sort: a whole one may stand for a real one.
+
+    What looks like a term is none where something is made of it: `_term` makes nothing of others.
+    """
+    made = value if type(value) is Term else _literal(value, sort)
     if made is not None and made.sort is sort:
         return made
     if made is not None and made.sort == INT and sort == REAL:
@@ -302,16 +314,16 @@ def _cast(value: Any, sort: Sort) -> Term:
 
 def _pair(left: Any, right: Any) -> tuple[Term, Term]:
     """Two operands, of one sort."""
-    if is_term(left) and is_term(right) and left.sort is right.sort:
+    if type(left) is type(right) is Term and left.sort is right.sort:
         return left, right
-    sorts = [side.sort for side in (left, right) if is_term(side)]
+    sorts = [side.sort for side in (left, right) if type(side) is Term]
     real = REAL in sorts or (INT in sorts and Fraction in (type(left), type(right)))
     sort = REAL if real else sorts[0] if sorts else INT
     return _cast(left, sort), _cast(right, sort)
 
 
 def _of_numbers(op: str, left: Any, right: Any) -> Any:
-    if not all(is_term(side) or type(side) in (int, Fraction) for side in (left, right)):
+    if type(left) not in _OF_NUMBERS or type(right) not in _OF_NUMBERS:
         return NotImplemented
     pair = _pair(left, right)
     if op == "/" and pair[0].sort == INT:
@@ -319,15 +331,19 @@ def _of_numbers(op: str, left: Any, right: Any) -> Any:
     return applied(op, pair)
 
 
+_OF_NUMBERS = frozenset([Term, int, Fraction])  # classes of operands
+_COMPARED = _OF_NUMBERS | {bool}
+
+
 def _compared(op: str, left: Any, right: Any) -> Any:
-    if not all(is_term(side) or type(side) in (int, bool, Fraction) for side in (left, right)):
+    if type(left) not in _COMPARED or type(right) not in _COMPARED:
         return NotImplemented
     return applied(op, _pair(left, right))
 
 
 def _many(given: tuple[Any, ...]) -> tuple[Any, ...]:
     """Arguments, given one by one or as one sequence."""
-    alone = len(given) == 1 and not is_term(given[0]) and type(given[0]) is not bool
+    alone = len(given) == 1 and type(given[0]) not in (Term, bool)
     return tuple(given[0]) if alone else given
 
 
@@ -377,17 +393,40 @@ def fp(op: str, left: Any, right: Any) -> Any:
 # ---------------------------------------------------------------------- what operators make
 def applied(op: str, args: tuple[Any, ...]) -> Any:
     """An operator's application. Raises KernelError for arguments of other sorts."""
-    args = tuple(map(term_of, args))
+    args = tuple([term_of(arg) for arg in args])
     sorts = tuple([arg.sort for arg in args])
     sort = range_of(op, sorts) if type(op) is str else None
     if sort is None:
         raise KernelError(f"{op} has no arguments of sorts {', '.join(map(str, sorts))}")
+    return _simplest(op, args, sort)
+
+
+def with_args(term: Any, args: Sequence[Any]) -> Any:
+    """The same operation of other arguments, which are of the same sorts."""
+    args = tuple([term_of(arg) for arg in args])
+    if [id(arg.sort) for arg in args] != [id(arg.sort) for arg in term_of(term).args]:
+        raise KernelError(f"{term} has no such arguments")
+    if term.op == "apply":
+        return _term("apply", args, term.sort, symbol_of(term.of))
+    return (
+        _term("select", args, term.sort) if term.op == "select" else _simplest(term.op, args, term.sort)
+    )
+
+
+def _simplest(op: str, args: tuple[Any, ...], sort: Sort) -> Any:
+    """What an application comes to; it is of this sort."""
     found = simpler(op, args)
     if found is None:
         return _term(op, args, sort)
     if type(found) is tuple:  # fewer members of `and` or `or`
         return _term(op, found, sort)
-    return found if is_term(found) else FPVal(found) if type(found) is float else _literal(found, sort)
+    return (
+        found
+        if type(found) is Term
+        else FPVal(found)
+        if type(found) is float
+        else _literal(found, sort)
+    )
 
 
 Bool: TypeAlias = Any  # Term
@@ -397,5 +436,5 @@ __all__ = [
     "Distinct", "EnumSort", "FPBits", "FPVal", "Float64", "Function", "If", "Implies", "Int",
     "IntSort", "IntVal", "Ints", "KernelError", "Not", "Or", "Q", "Real", "RealSort", "RealVal",
     "Sort", "Store", "Sum", "Symbol", "Term", "ToReal", "applied", "default", "fp", "is_term",
-    "symbol_of", "term_of",
+    "symbol_of", "symbols", "term_of", "with_args",
 ]  # fmt: skip

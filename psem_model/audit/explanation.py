@@ -13,7 +13,7 @@ from proofs.premises import conjuncts, hypotheses
 from proofs.registry import ROOT, Result
 from proofs.trusted.infix import text
 from proofs.trusted.kernel import Obligation, Theorem
-from proofs.trusted.parts import symbols
+from proofs.trusted.terms import symbols
 from proofs.trusted.theorem import read
 from psem_model.audit.formulas import block, implication, in_general, parts, source, statement
 from psem_model.audit.obligations import exported

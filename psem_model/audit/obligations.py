@@ -14,8 +14,8 @@ from functools import cache
 from typing import Any
 
 from proofs.trusted.kernel import Obligation, Theorem
-from proofs.trusted.parts import below, name_of, symbols
-from proofs.trusted.terms import Bool, IntVal, Symbol, Term
+from proofs.trusted.parts import below, name_of
+from proofs.trusted.terms import Bool, IntVal, Symbol, Term, symbols
 from proofs.trusted.theorem import implies, read
 from psem_model.audit.formulas import source
 from psem_model.audit.smtlib import OwnNames, Spelling, call, standalone

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from proofs.trusted.parts import below, constants, name_of, symbols
+from proofs.trusted.parts import below, constants, name_of
 from proofs.trusted.smtlib import Names
-from proofs.trusted.terms import Bool, Sort, Symbol, Term
+from proofs.trusted.terms import Bool, Sort, Symbol, Term, symbols
 
 SHORT = 30  # characters that a reader would rather read again
 WORDS = {"+": "sum", "-": "difference", "*": "product", "/": "quotient", "ite": "choice"}

@@ -15,8 +15,7 @@ from proofs.checking.operation_lines import NORM, NotCovered
 from proofs.checking.representation import Represented
 from proofs.checking.witnesses import broken_schedules, meant, operation
 from proofs.trusted.kernel import Kernel
-from proofs.trusted.parts import symbols
-from proofs.trusted.terms import KernelError
+from proofs.trusted.terms import KernelError, symbols
 from proofs.trusted.theorem import read
 from spec.checking.verdict import check
 from spec.derivation.norms import clipped
