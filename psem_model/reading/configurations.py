@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from psem_model.reading.families import FAMILIES, OTHERS, Family, Windows
-from psem_model.reading.fields import BYTES_OF, HARMLESS, MOST_LISTED, PLAIN, Fields
+from psem_model.reading.fields import BYTES_OF, HARMLESS, MOST_LISTED, NEVER_NULL, PLAIN, Fields
 from psem_model.text.errors import TOO_DEEP, TOO_MANY_DIGITS, BadInput, nearest, quoted
 from psem_model.text.files import named, read_text
 from psem_model.text.places import EXAMPLES
@@ -204,8 +204,19 @@ def read(path: str) -> Configuration:
         fields.only(other, *BYTES_OF)
     stored = next(filter(None, map(fields.get, types)), None)
     model = shape(fields, family)
+    for field in sorted(NEVER_NULL | family.never_null):
+        fields.require_value(field, *map(fields.inside, ANGLES))
+    if family.pads:
+        _require_pad(fields, int(model.vocabulary))
     _require_known(fields, family)
     return Configuration(name, model, stored)
+
+
+def _require_pad(fields: Fields, words: int) -> None:
+    """Raise BadInput for a word that is left out, and is none. (torch.nn.Embedding: padding_idx)"""
+    given = fields.get("pad_token_id")
+    if given is not None and (type(given) is not int or not -words <= given < words):
+        raise fields.wrong("pad_token_id", f"the number of one of {words:,} words, or null")
 
 
 def _require_known(fields: Fields, family: Family) -> None:

@@ -46,7 +46,9 @@ class Family:
     they are if absent; no `kv_heads`: all heads; no `head_dim`: hidden / heads. `has`: of the model,
     whatever the fields say. `biases`, `dropout`: by their fields, what each is if absent, and where it
     puts them. `only`: fields that have no other value. `more`: what else is read. `harmless`: fields of
-    its own that change neither weights nor work.
+    its own that change neither weights nor work. `never_null`: fields that may be absent, but not null
+    (transformers, configuration_utils.py: strict; those that are declared without None, or that fail
+    where they are read). `pads`: its embedding leaves out the word of `pad_token_id`, which is one.
     """
 
     architecture: str
@@ -73,6 +75,8 @@ class Family:
     only: Has = field(default_factory=dict)
     more: Callable[[Fields], Has] = _nothing
     harmless: frozenset[str] = frozenset()
+    never_null: frozenset[str] = frozenset()
+    pads: bool = True
 
 
 def _capped(scores: float | None, logits: float | None) -> Callable[[Fields], Has]:

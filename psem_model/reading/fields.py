@@ -18,6 +18,7 @@ HARMLESS = frozenset[str]().union(*KNOWN["harmless"].values())
 # what else would change a shape, and what it is where it does not
 PLAIN: Mapping[str, Any] = KNOWN["plain"] | dict.fromkeys(KNOWN["none"]["names"])
 TYPES: Mapping[str, str] = {name: kind for kind, names in KNOWN["types"].items() for name in names}
+NEVER_NULL = frozenset(KNOWN["never_null"]["names"])
 BYTES_OF = {"float32": 4, "bfloat16": 2, "float16": 2}  # of stored weights; --bytes says of training
 MOST_LISTED = 10_000  # layers that are told apart
 FUNCTIONS = {
@@ -163,6 +164,11 @@ class Fields:
         kind = TYPES.get(name)
         if kind is not None and not KINDS[kind][0](self.given[name]):
             raise self.wrong(name, f"{KINDS[kind][1]}, or null")
+
+    def require_value(self, name: str, *others: Fields) -> None:
+        """Refuse null, where neither an absent field nor one of the same name elsewhere says it."""
+        if name in self.given and self.given[name] is None and not any(o.get(name) for o in others):
+            raise self.wrong(name, "a value, or no such field: transformers takes no null there")
 
     def share(self, name: str, default: float) -> float:
         """A share of something: above 0, at most 1; null or absent, a default."""

@@ -373,7 +373,7 @@ LLAMA = published("llama-3.2-1b")
     ("content", "fields", "turned"),
     [
         (NEOX, {}, 16),
-        (NEOX, {"rotary_pct": None}, 16),  # a quarter, if absent
+        ({key: of for key, of in NEOX.items() if key != "rotary_pct"}, {}, 16),  # a quarter, if absent
         (NEOX, {"rotary_pct": 0.3}, 20),  # of 19 features, in pairs
         (NEOX, {"rotary_pct": 1.0}, None),
         (NEOX, {"rope_parameters": {"partial_rotary_factor": 0.5}}, 32),

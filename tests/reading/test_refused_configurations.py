@@ -191,6 +191,40 @@ def test_null_stands_for_all_heads_where_transformers_takes_it(shape, name):
     assert shape(name, num_key_value_heads=None).kv_heads == shape(name).heads
 
 
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [
+        ("llama-2-7b", "rms_norm_eps"),  # no float: a configuration of transformers is not made
+        ("gpt2", "scale_attn_weights"),
+        ("llama-2-7b", "rope_theta"),  # angles cannot be computed
+        ("falcon-7b", "layer_norm_epsilon"),  # declared with None, and layer_norm takes none
+        ("pythia-160m", "use_cache"),
+    ],
+)
+def test_null_is_refused_where_transformers_takes_none(shape, name, field):
+    with pytest.raises(BadInput, match=f"{field}: given null; expected a value, or no such field"):
+        shape(name, **{field: None})
+    assert shape(name, **{field: ...}) == shape(name)
+
+
+def test_a_number_by_which_angles_are_made_may_be_null_beside_another(shape):
+    angles = {"rope_type": "default", "rope_theta": 1e4}
+    assert shape("llama-2-7b", rope_theta=None, rope_parameters=angles) == shape("llama-2-7b")
+
+
+@pytest.mark.parametrize("given", [32_000, -32_001, [1]])
+def test_the_word_that_an_embedding_leaves_out_is_one_of_its_words(shape, given):
+    with pytest.raises(BadInput, match=r"pad_token_id: given .*; expected the number of one of 32,000"):
+        shape("llama-2-7b", pad_token_id=given)
+    assert shape("llama-2-7b", pad_token_id=-1) == shape("llama-2-7b")
+    assert shape("bloom-560m", pad_token_id=10**9) == shape("bloom-560m")  # it leaves none out
+
+
+@pytest.mark.parametrize("given", [4, 4.0])
+def test_falcons_mlp_is_four_times_as_wide_however_that_is_written(shape, given):
+    assert shape("falcon-7b", ff_factor=given) == shape("falcon-7b")
+
+
 def test_a_file_that_cannot_be_read_is_refused(folder):
     for path in (str(folder), str(folder / "none.json"), "", "config\0.json"):
         with pytest.raises(BadInput, match="cannot read it"):
