@@ -11,6 +11,8 @@ from operator import add
 from psem_model.predict.parts import PartCosts
 from psem_model.predict.states import Prediction, predict_schedule
 from psem_model.predict.units import Weights, dealt, size_of, units_of, weights_of, weights_of_shapes
+from psem_model.text.errors import BadInput
+from psem_model.text.figures import counted
 from spec.costs.communication import most_touched
 from spec.costs.memory import MODEL_STATES, Sizes, Turn, Unit, room
 from spec.costs.owners import Owners
@@ -34,6 +36,7 @@ from spec.numbers.arithmetic import DIVISIBLE, EXACT, Number
 from spec.pipelines.stages import Piece
 
 ADDS = Kind.BACKWARD, Buffer.GRADIENTS  # to gradients that are there
+MOST_APART = 1_000_000  # slices, or weights, that are looked at one by one
 CHOICES = "j"  # the index of experts to choose from
 Shape = tuple[Number, Number]  # what a product makes, and what it reads
 
@@ -155,7 +158,7 @@ class StageWeights:
         )
         brought = self._brought(schedule, known) if PARAMETERS.name not in names else []
         devices = prod(mesh[axis] for axis in schedule.rest(State.GRADIENTS).sharded)
-        touched = most_touched(brought, int(devices)) if brought else None
+        touched = self._touched(brought, int(devices)) if brought else None
         costs = predict_schedule(schedule, sizes, self.micro_steps, touched)
         count = owners.count if owners else sum(of.times * len(of.vectors) for of in known)
         is_known = PARAMETERS.name not in names or bool(self.shapes)
@@ -178,7 +181,7 @@ class StageWeights:
         at_once = self._at_once(schedule, costs.sizes)
         chunks = (replace(self, has=has, chunks=()) for has in self.chunks)
         each = tuple(chunk.group(schedule, weights, mesh) for chunk in chunks)
-        passes = self.policy.added * max(brought, default=0)
+        passes = self.policy.added * max((size for sizes, _ in brought for size in sizes), default=0)
         passing = costs.peak - costs.total - whole  # which is there while the last units are gathered
         beside = max(0, self._gathering(schedule, costs.sizes) - passing)
         adds = [op for op in schedule.micro_step if (op.kind, op.target) == ADDS]
@@ -197,15 +200,25 @@ class StageWeights:
         gathers = [op for op in made if op.kind is Kind.ALL_GATHER]
         return max((_gathered_by(op, sizes) for op in gathers), default=0) if sizes.ahead else 0
 
-    def _brought(self, schedule: Schedule, known: tuple[Weights, ...]) -> list[int]:
-        """Elements of each weight, if gradients are brought back from the host, weight by weight.
+    def _brought(self, schedule: Schedule, known: tuple[Weights, ...]) -> list[tuple[list[int], int]]:
+        """Elements of weights, if gradients are brought back from the host, weight by weight.
 
-        Where parameters are slices, too, slices of gradients are.
+        And how many layers are alike. Where parameters are slices, too, slices of gradients are.
         """
         is_sliced = schedule.rest(State.PARAMETERS).sharded
         if not self.policy.added or not schedule.rest(State.GRADIENTS).host or is_sliced:
             return []
-        return [int(size_of(vector)) for of in known for vector in of.vectors * of.times]
+        return [([int(size_of(vector)) for vector in of.vectors], of.times) for of in known]
+
+    def _touched(self, brought: list[tuple[list[int], int]], devices: int) -> int:
+        """Elements of the weights of which a slice has any part. Raises BadInput for too many."""
+        weights = sum(len(sizes) * times for sizes, times in brought)
+        if min(weights, devices) > MOST_APART:
+            raise BadInput(
+                f"--devices: given {counted(devices, 'device')}, and {counted(weights, 'weight')} of "
+                f"which the host has gradients; expected at most {MOST_APART:,} of either"
+            )
+        return most_touched(brought, devices)
 
     def _at_once(self, schedule: Schedule, sizes: Sizes) -> Number:
         """Bytes of the copy in which gradients are summed that rest until then: of the largest unit."""

@@ -5,9 +5,10 @@ A collective along some axes acts on what the other axes leave: each device's sl
 
 from __future__ import annotations
 
-from collections import Counter
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from spec.costs.memory import MODEL_STATES, Sizes
 from spec.devices.collectives import COLLECTIVES
@@ -143,19 +144,44 @@ def added_up(
     return sizes.policy.added * sizes.at_rest(State.GRADIENTS, slices)
 
 
-def most_touched(weights: Sequence[int], slices: int) -> int:
+def most_touched(runs: Sequence[tuple[Sequence[int], int]], slices: int) -> int:
     """Elements of the weights of which one of so many equal slices has any part, at most.
 
-    Slices are of all weights, one after the other. (DeepSpeed, runtime/zero/stage_1_and_2.py:
-    get_partition_info)
+    Slices are of all weights, one after the other. `runs`: sizes of weights, and how often they follow.
+    (DeepSpeed, runtime/zero/stage_1_and_2.py: get_partition_info)
     """
-    size, before, touched = ceil_div(sum(weights), slices), 0, Counter[int]()
-    for weight in weights:
-        first, last = before // size, ceil_div(before + weight, size) - 1
-        for number in {first, min(first + 1, last), last}:  # all between have a part of this one alone
-            touched[number] += weight
-        before += weight
-    return max(touched.values())
+    starts = [0, *accumulate(times * sum(sizes) for sizes, times in runs)]
+    within = [[0, *accumulate(sizes)] for sizes, _ in runs]
+    size = ceil_div(starts[-1], slices)
+
+    def weight_at(element: int) -> tuple[int, int]:
+        """Where the weight that has an element starts, and where the next one does."""
+        run = bisect_right(starts, element) - 1
+        ends = within[run]
+        place = (element - starts[run]) % ends[-1]
+        number, first = bisect_right(ends, place), element - place
+        return first + ends[number - 1], first + ends[number]
+
+    def touched(number: int) -> int:
+        (first, _), (_, end) = map(weight_at, (number * size, min((number + 1) * size, starts[-1]) - 1))
+        return end - first
+
+    count = ceil_div(starts[-1], size)
+    if count <= sum(len(sizes) * times for sizes, times in runs):
+        return max(map(touched, range(count)))
+    return max(map(touched, _near_ends(starts, runs, size)))
+
+
+def _near_ends(starts: Sequence[int], runs: Sequence[tuple[Sequence[int], int]], size: int) -> set[int]:
+    """The numbers of slices of a size in which weights start or end, and of one all within each."""
+    found = {0}
+    for first, (sizes, times) in zip(starts, runs, strict=False):
+        for start in range(first, first + times * sum(sizes), sum(sizes)):
+            ends = [start + end for end in accumulate(sizes)]
+            found |= {end // size for end in ends} | {(end - 1) // size for end in ends}
+            found |= {ceil_div(end, size) for end in (start, *ends)}
+    last = (starts[-1] - 1) // size
+    return {number for number in found if number <= last}
 
 
 def totals(found: list[Transfer], zero: Number = 0) -> tuple[Number, Number, Number]:

@@ -133,3 +133,14 @@ def test_a_device_within_the_embedding_brings_all_of_it_back():
     (back,) = (m.elements for m in here.moved if m.collective == "fetch" and m.when == "backward")
     assert back == 3 * (525_336_576 + 2 * 4096 * (1 + 4096 + 1024 + 14_336))
     assert here.resting[State.GRADIENTS] == 2 * 525_336_576
+
+
+MANY = ("--layers", 10**9, "--hidden", 64, "--heads", 4, "--sequence", 8, "--accumulate", 2)
+
+
+def test_layers_that_are_alike_are_counted_where_gradients_are_brought_back(psem):
+    code, out, err = psem("predict", "zero-offload(8)", *MANY, "--profile", "zero-offload")
+    assert (code, err) == (0, "")
+    code, out, err = psem("predict", "zero-offload(100000000)", *MANY, "--profile", "zero-offload")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "of which the host has gradients; expected at most 1,000,000 of either" in err
