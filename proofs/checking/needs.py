@@ -138,16 +138,17 @@ def _require_norms(firsts: tuple[int, ...]) -> None:
     """An update is right of a gradient that is clipped by a norm if that is of the whole gradient: of
     all slices along some axes, summed over these once, where each owner of one has all of it.
     """
-    sees = {(at, word) for at, _, word in entries(firsts)}
+    sees, everywhere = {(at, word) for at, _, word in entries(firsts)}, {*places(firsts)}
+    checker = forms(firsts, CLIPPED)
     for cut in SUBSETS:
         for summed in (*SUBSETS, (*cut, *cut)):
-            _require_norm(summed == cut, firsts, cut, summed, {})
-        _require_norm(False, firsts, cut, cut, forms(firsts, CLIPPED).unclipped())
+            _require_norm(set() if summed == cut else everywhere, checker, cut, summed, {})
+        _require_norm(everywhere, checker, cut, cut, checker.unclipped())
         owners = [p for p in places(firsts) if all(p[AXES.index(axis)] == OWNER for axis in cut)]
         for word, (symbol, times) in product(_sample(firsts), WRONG_BY):
             off = {term: times * c for term, c in unit(symbol, word).items()}
             seen = any((at, word) in sees for at in owners)
-            _require_norm(not seen, firsts, cut, cut, off)
+            _require_norm(everywhere if seen else set(), checker, cut, cut, off)
 
 
 def _require_counts(firsts: tuple[int, ...]) -> None:
@@ -162,12 +163,12 @@ def _require_counts(firsts: tuple[int, ...]) -> None:
     if store[counted, CONTENT][1] != {(tokens[1], ALONE): 1}:
         raise KernelError("a count is another than it is said to be")
     whole: Form = {(symbol, WHOLE): 1 for symbol in tokens}
-    _require_count(set(), firsts, whole)
-    _require_count({*places(firsts)}, firsts, add(whole, whole))
+    _require_count(set(), checker, whole)
+    _require_count({*places(firsts)}, checker, add(whole, whole))
     for word, (symbol, times) in product(_sample(firsts), WRONG_BY):
         of = tokens[0] if symbol is EACH else symbol
         off = {term: times * c for term, c in unit(of, word).items()}
-        _require_count({at for at in places(firsts) if (at, word) in sees}, firsts, add(whole, off))
+        _require_count({at for at in places(firsts) if (at, word) in sees}, checker, add(whole, off))
 
 
 def _sample(firsts: tuple[int, ...]) -> list[Word]:
@@ -176,20 +177,19 @@ def _sample(firsts: tuple[int, ...]) -> list[Word]:
 
 
 def _require_norm(
-    right: bool, firsts: tuple[int, ...], cut: tuple[str, ...], summed: tuple[str, ...], off: Form
+    wrong: set[Offsets], checker: Forms, cut: tuple[str, ...], summed: tuple[str, ...], off: Form
 ) -> None:
-    """That an update is right everywhere, or nowhere, by the norm of a gradient that is `off`."""
-    checker = forms(firsts, CLIPPED)
+    """That an update is wrong at these places by the norm of a gradient that is `off`."""
     store: Store = {(Buffer.FRESH, CONTENT): (False, add(checker.unclipped(), off))}
     store[Buffer.GRADIENTS, CONTENT] = False, checker.unclipped()
     ops = _clip(Buffer.FRESH, cut, summed)
-    if _wrong(checker, CLIPPED, store, ops) != (set() if right else {*places(firsts)}):
+    if _wrong(checker, CLIPPED, store, ops) != wrong:
         raise KernelError(f"a norm of slices along {cut}, summed over {summed}, is judged otherwise")
 
 
-def _require_count(wrong: set[Offsets], firsts: tuple[int, ...], count: Form) -> None:
+def _require_count(wrong: set[Offsets], checker: Forms, count: Form) -> None:
     """That an update, which clips too, is wrong at these places by a count, or at none."""
-    checker, total = forms(firsts, DIVIDED), Buffer.TOTAL_TOKENS
+    total = Buffer.TOTAL_TOKENS
     store: Store = {(total, CONTENT): (False, count)}
     store[Buffer.GRADIENTS, CONTENT] = False, {(symbol, WHOLE): 1 for symbol in GRADIENTS}
     ops = [Op(Kind.DIVIDE, Phase.REDUCE, Buffer.GRADIENTS, by=total)]

@@ -44,14 +44,15 @@ def require_repetition() -> None:
     stores = [{PLACES[0]: (False, {term: 1})} for term in _terms(0)]
     both = zip(_terms(0), _terms(1), strict=True)
     stores += [{PLACES[0]: (False, {one: 1, other: 2})} for one, other in both]
-    for (i, one), (k, other) in product(enumerate(stores), repeat=2):
-        alike = not any(differ(relative(one, 1, forms), relative(_later(other), 2, forms), forms))
-        if alike is not (i == k):
+    ends = [relative(store, 1, forms) for store in stores]
+    later = [relative(_later(store), 2, forms) for store in stores]
+    for (i, one), (k, other) in product(enumerate(ends), enumerate(later)):
+        if any(differ(one, other, forms)) is (i == k):
             raise KernelError(
                 "a step is taken for repeated otherwise than with each value a step later"
             )
-    for store in stores:
-        if not any(differ(relative(store, 1, forms), relative(store, 2, forms), forms)):
+    for store, end in zip(stores, ends, strict=True):
+        if not any(differ(end, relative(store, 2, forms), forms)):
             raise KernelError("a value that stays as it was is taken for one of a step later")
     for each in _bodies():
         _require_as_one_by_one(each)

@@ -276,10 +276,11 @@ class Algebra:
         for (symbol, word), coefficient in form.items():
             for sources in self._sources(word, position):
                 key: Any = (symbol, sources)
-                factor: Number = 1
+                amount = coefficient
                 if symbol.kind in SAME:
-                    key, factor = (symbol, ()), self._devices(position, sources)
-                seen[key] = seen.get(key, 0) + factor * coefficient
+                    factor = self._devices(position, sources)
+                    key, amount = (symbol, ()), factor * coefficient
+                seen[key] = seen[key] + amount if key in seen else amount
         return self.simplified(seen)
 
     def _sources(self, word: Word, position: Offsets) -> list[tuple[int | Source, ...]]:

@@ -344,7 +344,9 @@ def _identity(forms: Sequence[NormalForm]) -> Any:
 
 def _first_fault(part: Any) -> Symbol | None:
     """A fault in a symbol, or in what it is made of."""
-    if isinstance(part, Symbol) and part.kind == "fault":
-        return part._replace(multipliers=())
+    if isinstance(part, Symbol):
+        if part.kind == "fault":
+            return part._replace(multipliers=())
+        part = part.made_of, part.multipliers
     inner = part if isinstance(part, tuple) else ()
     return next(filter(None, map(_first_fault, inner)), None)

@@ -104,7 +104,8 @@ def apply_operator(operator: Operator, axis: int, form: NormalForm, n: Number) -
         if isinstance(factor, int) and factor == 0:
             continue
         term = (symbol, (*word[:axis], after, *word[axis + 1 :]))
-        result[term] = result.get(term, 0) + factor * coefficient
+        times = coefficient if factor == 1 else factor * coefficient
+        result[term] = result[term] + times if term in result else times
     return result
 
 
@@ -117,13 +118,15 @@ def add(form: NormalForm, other: NormalForm) -> dict[Any, Number]:
     """The sum of two normal forms."""
     result = dict(form)
     for term, coefficient in other.items():
-        result[term] = result.get(term, 0) + coefficient
+        result[term] = result[term] + coefficient if term in result else coefficient
     return result
 
 
 # ------------------------------------------------- what it comes to on a device
 class Source(Enum):
     """Devices of a group that have no name, as one of them sees them."""
+
+    __hash__ = object.__hash__  # quicker than by name, and it is looked up often
 
     SELF = "itself"
     REST = "each of the rest"

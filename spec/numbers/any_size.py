@@ -7,11 +7,11 @@ are found.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import product
 from math import lcm, prod
 
 from spec.numbers.arithmetic import Number, power
@@ -41,13 +41,12 @@ class Polynomial:
 
     def __mul__(self, other: Number) -> Number:
         total: dict[_Factors, Number] = {}
-        for left, a in self.terms:
-            for right, b in _polynomial(other).terms:
-                exponents = Counter(dict(left))
-                for name, exponent in right:
-                    exponents[name] += exponent
-                factors = tuple(sorted((name, e) for name, e in exponents.items() if e))
-                total[factors] = total.get(factors, 0) + a * b
+        for (left, a), (right, b) in product(self.terms, _polynomial(other).terms):
+            exponents = dict(left)
+            for name, exponent in right:
+                exponents[name] = exponents.get(name, 0) + exponent
+            factors = tuple(sorted(item for item in exponents.items() if item[1]))
+            total[factors] = total.get(factors, 0) + a * b
         return _of(total)
 
     def __sub__(self, other: Number) -> Number:
