@@ -200,6 +200,7 @@ IN_A_KERNEL = tuple(  # of which attention as transformers calls it has neither 
     for model in (
         *(ALONE[1], *ALONE[4:], *BY_NUMBER[:3], BY_NUMBER[4], BY_NUMBER[7]),
         *(FEW[0], FEW[4], FEW[5], *FEW[8:10]),
+        *(ALONE[0], ALONE[3], FEW[2], FEW[3], FEW[6]),  # queries are put together head by head
     )
 )
 TURNED_OTHERWISE = configured("gemma3_text", **FEW_HEADS | {"num_hidden_layers": 7}, sliding_window=3)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 from psem_model.predict.chunks import of_few
-from psem_model.predict.plan import Plan
+from psem_model.predict.plan import Plan, StageCosts
+from spec.devices.mesh import group_size
+from spec.language.schedule import REDUCTIONS, Span
+from spec.models.states import State
 from spec.models.transformer import Transformer
-from spec.numbers.arithmetic import Number
+from spec.numbers.arithmetic import Number, ceil_div
 from spec.pipelines.pipeline import Half, Pipeline, works_of_stage
 
 # seen of PyTorch 2.13, by gloo
@@ -22,14 +26,13 @@ SLICED = (
 )
 # Megatron-LM: core/transformer/attention.py (num_query_groups < world_size)
 HEADS = "it makes no copies of key-value heads: it gathers queries, keys and values in each layer"
+# DeepSpeed, runtime/zero/stage_1_and_2.py, lines 347, 392 and 439: nccl_start_alignment_factor;
+# runtime/utils.py: align_dense_tensors
+ALIGNED = 2
 # transformers 5.23: integrations/sdpa_attention.py, models/*/modeling_*.py
 MASKED = (
     "scaled_dot_product_attention has a mask of pairs of tokens, which is kept, and copies of keys and "
     "values for each head"
-)
-IN_PARTS = (
-    "queries are put together head by head, and so does scaled_dot_product_attention leave what it "
-    "gives: a copy for the next product is kept beside it"
 )
 NO_KERNEL = "transformers has no scaled_dot_product_attention of this model"
 OTHER_KERNEL = "which kernel scaled_dot_product_attention has for values of other features is not known"
@@ -45,8 +48,47 @@ def unlike(plan: Plan) -> Iterator[str]:
         yield SLICED
     if "megatron" in kin and any(axis.copies_of for axis in cuts):
         yield HEADS
+    if "zero-offload" in kin:
+        yield from _of_one_vector(plan.fullest)
+    if "ddp" in kin:
+        yield from _of_buckets(plan.fullest)
     if {"eager", "fused"} <= kin and isinstance(plan.model, Transformer):
         yield from _of_kernel(plan.model, plan.sequence)
+
+
+def _of_one_vector(stage: StageCosts) -> Iterator[str]:
+    """Of DeepSpeed's ZeRO-1 and 2: weights of a group of the optimizer's are one vector, cut evenly."""
+    found = counts = 0
+    for costs in (group.costs for group in stage.groups):
+        rest, sizes = costs.schedule.rest, costs.sizes
+        slices = rest(State.OPTIMIZER).sharded
+        if slices and not rest(State.PARAMETERS).sharded:
+            found += ALIGNED * ceil_div(sizes.psi, ALIGNED * group_size(sizes.mesh, slices))
+            counts += sizes.at_rest(State.OPTIMIZER, slices)
+    if found != counts:
+        yield (
+            f"weights are one vector, padded to a multiple of {ALIGNED} elements for each slice, which "
+            f"has {found:,} where {counts:,} are counted; several groups of weights of an optimizer's "
+            "are padded each"
+        )
+
+
+def _of_buckets(stage: StageCosts) -> Iterator[str]:
+    """Sums of DDP's buckets begin in backward, and all may wait for the network: a bound."""
+    found = []
+    for costs in (group.costs for group in stage.groups if group.costs.sizes.policy.bytes_copied):
+        sizes, ops = costs.sizes, costs.schedule.ops
+        within = {op.within for op in ops if op.kind in REDUCTIONS and op.state is State.GRADIENTS}
+        for unit in sizes.units:
+            one = (replace(unit, times=1),)
+            size = max((sizes.copied(of, Span.UNIT, one) for of in within), default=0)
+            found.append((size, unit.times))
+    count, total = sum(times for _, times in found), sum(size * times for size, times in found)
+    if count > 1:
+        yield (
+            f"sums of {count:,} buckets run beside backward: copies of all take {total:,} bytes, and "
+            f"may be there at once, where {max(size for size, _ in found):,} of one bucket are counted"
+        )
 
 
 def _of_kernel(model: Transformer, tokens: Number) -> Iterator[str]:
@@ -56,11 +98,14 @@ def _of_kernel(model: Transformer, tokens: Number) -> Iterator[str]:
     elif model.latent:
         yield OTHER_KERNEL
     elif (
-        model.distances or model.numbered_heads or any(0 < window < tokens for window in model.windows)
+        (
+            model.distances
+            or model.numbered_heads
+            or any(0 < window < tokens for window in model.windows)
+        )
+        or (model.turned and "heads" in model.joined and not model.put_together)  # Falcon
     ):
         yield MASKED
-    elif model.turned and model.joined & {"heads", "qkv"} and model.heads != 1:
-        yield IN_PARTS
 
 
 def makes_no_buckets(pipe: Pipeline) -> bool:

@@ -125,6 +125,10 @@ def _attention(part: Builder, model: Transformer, y: Value) -> Value:
     context = Value("of_keys" if model.sinks else "context", ("b", "s", "g", "r", of_value))
     context = part.contract(shares, values, context)
     context = _beside_sinks(part, total, context) if model.sinks else context
+    if model.in_steps and model.put_together and model.heads != 1:
+        context = part.contract(
+            context, _constant("ones", "b"), replace(context, name="context_by_token")
+        )
     weight = _weight("output_weight", "g", "r", of_value, "h")
     out = part.contract(context, weight, Value("output", ("b", "s", "h")))
     return _biased(part, out, "h") if "output" in model.biases else out

@@ -140,6 +140,7 @@ class Transformer:
     offset_scales: bool = False  # a norm is scaled by one more than its weight
     scaled_words: bool = False  # words are multiplied by a number
     numbered_heads: bool = False  # heads of keys and of values are taken by their numbers: copies
+    put_together: bool = False  # queries, head by head: so lies what attention gives, and is copied
     spread_keys: bool = False  # keys are turned for each head, and not for each group
     routed: bool = False  # what choosing experts keeps is told, and who `takes_each`
     in_steps: bool = False  # what is several operations is told

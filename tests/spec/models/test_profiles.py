@@ -13,11 +13,10 @@ from psem_model.predict.asked import Asked
 from psem_model.predict.read import read
 from psem_model.predict.report import predicted
 from psem_model.predict.rounding import rounded
-from psem_model.predict.said_of_model import said
 from psem_model.reading.profiles import read as profiled
 from psem_model.reading.shapes import small
 from psem_model.text.errors import BadInput
-from spec.costs.model_costs import elements, numbers_of
+from spec.costs.model_costs import numbers_of
 from spec.derivation.programs import program_of
 from spec.models.parts import layer, parts
 from spec.models.profiles import TEXTBOOK, realised_parts, rows_of
@@ -242,26 +241,6 @@ def test_odds_that_weigh_within_leave_nothing_of_what_experts_give(tmp_path):
         model = {k: str(v) for k, v in {**SHAPE, "sequence": 4, "experts": 4, "chosen": 2}.items()}
         kept.append(read(Asked("predict", "ep(2)", model=model, profile=str(file))).layer.activations)
     assert kept[0] - kept[1] == 2 * 2 * 4 * 64  # bytes, of each choice of each token, all features
-
-
-def test_choices_that_do_not_spread_evenly_are_as_many_as_they_are_on_devices_with_all_experts():
-    model = {**{k: str(v) for k, v in SHAPE.items()}, "sequence": "10", "experts": "4", "chosen": "3"}
-    found = read(Asked("predict", "dp(2)", model=model))
-    (sent,) = {v for v in found.layer.program.lies if v.name == "sent"}
-    where = found.layer.program.lies[sent]
-    assert elements(sent, where, found.indices, found.mesh) == 10 * 3 * 64
-    assert "choices of" not in " ".join(said(found).facts)
-
-
-def test_a_devices_experts_have_one_more_choice_each_where_these_do_not_spread_evenly():
-    model = {**{k: str(v) for k, v in SHAPE.items()}, "sequence": "10", "experts": "4", "chosen": "3"}
-    found = read(Asked("predict", "ep(2)", model=model))
-    there, back = (t.elements for t in found.layer.traffic if t.phase == "forward" and t.elements)
-    # of each device's 30 choices experts have 8, 8, 7 and 7; of both together 15 each
-    assert (there, back) == ((30 - 14) * 64, (2 * 15 - 14) * 64)
-    assert "30 choices of 4 experts on each device" in " ".join(said(found).facts)
-    with pytest.raises(BadInput, match="each to 3 of 4 experts: not even"):
-        measured(replace(found, model=replace(found.transformer, vocabulary=8)), Run())
 
 
 def test_numbers_of_a_step_are_kept_for_all_its_micro_batches(tmp_path):
