@@ -8,11 +8,13 @@ from dataclasses import replace
 
 from psem_model.predict.chunks import of_few
 from psem_model.predict.plan import Plan, StageCosts
+from spec.costs.model_costs import elements
 from spec.devices.mesh import group_size
+from spec.language.moves import Axis
 from spec.language.schedule import REDUCTIONS, Span
 from spec.models.states import State
 from spec.models.transformer import Transformer
-from spec.numbers.arithmetic import Number, ceil_div
+from spec.numbers.arithmetic import Number, ceil_div, quotient
 from spec.pipelines.pipeline import Half, Pipeline, works_of_stage
 
 # seen of PyTorch 2.13, by gloo
@@ -24,8 +26,14 @@ SLICED = (
     "without the embedding in its plan, layers take all tokens for slices of more: it fails, or with "
     "learned places and fused attention computes something else"
 )
-# Megatron-LM: core/transformer/attention.py (num_query_groups < world_size)
-HEADS = "it makes no copies of key-value heads: it gathers queries, keys and values in each layer"
+# Megatron-LM: core/transformer/attention.py (num_query_groups < world_size); core/tensor_parallel/
+# mappings.py: all_gather_last_dim_from_tensor_parallel_region, whose backward is a reduce_scatter
+HEADS = (
+    "it makes no copies of key-value heads: each layer gathers all queries, keys and values, which "
+    "sends {sent:,} elements for a micro-batch, and in backward as many; of keys' and values' weights "
+    "a device has {own:,} elements of a layer where {counts:,} are counted, and no sum over copies"
+)
+OF_KEYS = tuple(f"{of}_{kind}" for of in ("key", "value") for kind in ("weight", "bias"))
 # DeepSpeed, runtime/zero/stage_1_and_2.py, lines 347, 392 and 439: nccl_start_alignment_factor;
 # runtime/utils.py: align_dense_tensors
 ALIGNED = 2
@@ -46,14 +54,26 @@ def unlike(plan: Plan) -> Iterator[str]:
         yield BUCKETS
     if "whole-words" in kin and any(axis.stream and axis.weight_indices for axis in cuts):
         yield SLICED
-    if "megatron" in kin and any(axis.copies_of for axis in cuts):
-        yield HEADS
+    if "megatron" in kin and isinstance(plan.model, Transformer):
+        yield from (_of_heads(plan, plan.model, axis) for axis in cuts if axis.copies_of)
     if "zero-offload" in kin:
         yield from _of_one_vector(plan.fullest)
     if "ddp" in kin:
         yield from _of_buckets(plan.fullest)
     if {"eager", "fused"} <= kin and isinstance(plan.model, Transformer):
         yield from _of_kernel(plan.model, plan.sequence)
+
+
+def _of_heads(plan: Plan, model: Transformer, copies: Axis) -> str:
+    """What Megatron-LM sends in place of copies of key-value heads, and has of their weights."""
+    program, sizes = plan.layer.program, plan.layer.parameters
+    (query,) = (line.makes for line in program.part.operations if line.makes.name == "query")
+    devices = group_size(plan.mesh, (copies.copies_of, copies.name))
+    each = elements(query, program.lies[query], plan.indices, plan.mesh)
+    beside = quotient(2 * each * model.kv_heads, model.heads)  # of keys and values, cut as evenly
+    has = sum(size for name, size in sizes.items() if name.endswith(OF_KEYS))
+    own = quotient(has, plan.mesh[copies.name])
+    return HEADS.format(sent=(devices - 1) * (each + beside), own=own, counts=has)
 
 
 def _of_one_vector(stage: StageCosts) -> Iterator[str]:

@@ -32,6 +32,15 @@ def test_what_a_system_does_otherwise_is_said(strategy, profile, said):
     assert said in note
 
 
+@pytest.mark.parametrize("strategy", ["tp(16)", "tp+sp(16)"])
+def test_what_megatron_gathers_where_it_copies_no_key_value_heads_is_said(strategy):
+    """Of 8 heads of 128 features and 64 that share them, 1,024 tokens: all but a 16th arrives."""
+    (note,) = notes(strategy, "megatron", "llama-3-70b")
+    assert f"sends {1024 * (64 + 2 * 8) * 128 * 15 // 16:,} elements" in note
+    weights = 2 * 8192 * 8 * 128
+    assert f"has {weights // 16:,} elements of a layer where {weights // 8:,} are counted" in note
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [
