@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
 from functools import reduce
 from operator import mul
 from typing import Any
@@ -106,4 +105,4 @@ def is_formula(forms: Forms, form: Form) -> bool:
 
 def number(value: Number, context: z3.Context) -> Any:
     """A fraction as z3's."""
-    return z3.Q(Fraction(value).numerator, Fraction(value).denominator, context)
+    return z3.RealVal(f"{value.numerator}/{value.denominator}", context)

@@ -5,15 +5,15 @@ Not trusted: the checker adds up what is found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations_with_replacement
 from typing import Any
 
 import z3
 
-from psem_check.polynomials import Monomial, Polynomial, constant, plus, product
-from psem_model.certify.cores import RESOURCES, number
+from psem_check.polynomials import Monomial, Number, Polynomial, constant, plus, product
+from psem_model.certify.cores import RESOURCES
 
 Compared = tuple[str, Polynomial]  # what is positive, not negative or zero
 Found = tuple[list[Any], list[tuple[int, Polynomial]]]
@@ -36,14 +36,15 @@ def combined(said: Sequence[Compared], factors: int, degree: int, most: int) -> 
         (linear.unknown(product(said[i][1], {m: 1})), i, m) for i in equations for m in monomials
     ]
     positive = [u for (u, _), (_, strict, _) in zip(summands, made, strict=True) if strict]
-    found = linear.solved([*(u >= 0 for u, _ in summands), z3.Sum(positive) == 1])
+    bounds = [f"(>= {u} 0.0)" for u, _ in summands]
+    found = linear.solved([*bounds, f"(= {_sum(positive)} 1.0)"])
     if found is None:
         return None
     polynomials: dict[int, Polynomial] = {}
     for unknown, i, m in multiples:
-        if value := found(unknown):
+        if value := found.get(unknown):
             polynomials[i] = plus(polynomials.get(i, {}), {m: value})
-    worth = [(found(u), chosen) for u, chosen in summands]
+    worth = [(found.get(u, Fraction(0)), chosen) for u, chosen in summands]
     return [(v.numerator, v.denominator, chosen) for v, chosen in worth if v], [*polynomials.items()]
 
 
@@ -84,24 +85,37 @@ class Linear:
     """Numbers to be found, by which polynomials are multiplied so that they add up to zero."""
 
     def __init__(self) -> None:
-        self._columns: dict[Monomial, list[Any]] = {}
-        self._count = 0
-        self._context = z3.Context()
+        self._columns: dict[Monomial, list[str]] = {}
+        self._unknown: list[str] = []
 
-    def unknown(self, polynomial: Polynomial) -> Any:
-        """The number before a polynomial."""
-        made = z3.Real(f"u{self._count}", self._context)
-        self._count += 1
+    def unknown(self, polynomial: Polynomial) -> str:
+        """The number before a polynomial, by its name."""
+        made = f"u{len(self._unknown)}"
+        self._unknown.append(made)
         for monomial, factor in polynomial.items():
-            self._columns.setdefault(monomial, []).append(number(factor, self._context) * made)
+            self._columns.setdefault(monomial, []).append(f"(* {_numeral(factor)} {made})")
         return made
 
-    def solved(self, bounds: Sequence[Any]) -> Callable[[Any], Fraction] | None:
-        """Each number, if there are such."""
-        solver = z3.SimpleSolver(self._context)
+    def solved(self, bounds: Sequence[str]) -> dict[str, Fraction] | None:
+        """Each number that is not zero, if there are such."""
+        lines = [f"(declare-fun {name} () Real)" for name in self._unknown]
+        said = [*bounds, *(f"(= {_sum(column)} 0.0)" for column in self._columns.values())]
+        solver = z3.SimpleSolver(ctx=z3.Context())
         solver.set("rlimit", RESOURCES)
-        solver.add(*bounds, *(z3.Sum(column) == 0 for column in self._columns.values()))
+        solver.from_string("\n".join([*lines, *(f"(assert {each})" for each in said)]))
         if solver.check() != z3.sat:
             return None
         model = solver.model()
-        return lambda u: Fraction(model.eval(u, model_completion=True).as_string())
+        values = {each.name(): model[each].as_fraction() for each in model}
+        return {name: value for name, value in values.items() if value}
+
+
+def _sum(parts: Sequence[str]) -> str:
+    """The text of a sum; of one part it is that."""
+    return f"(+ {' '.join(parts)})" if len(parts) > 1 else parts[0]
+
+
+def _numeral(value: Number) -> str:
+    """The text of a fraction."""
+    said = f"(/ {abs(value.numerator)}.0 {value.denominator}.0)"
+    return f"(- {said})" if value < 0 else said
