@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import reduce
-from operator import mul
+from functools import cached_property, reduce
 from typing import Any
 
 import z3
 
 from psem_check.forms import TRUE, Form, Forms
 from psem_check.polynomials import Monomial, Number
-from psem_check.terms import BOOL, INT
+from psem_check.terms import BOOL, INT, REAL
 
 RESOURCES = 1_000_000  # z3's own count, for a question
 
 
 class Cores:
-    """z3's terms of forms. All that is no formula is a number there.
+    """Forms as texts for z3. All that is no formula is a real number there.
 
     `inside`: terms are what their arguments make them, and integers are integers; otherwise each is any
     real number. `products`: a monomial is the product of its atoms; otherwise it is any number.
@@ -27,73 +26,94 @@ class Cores:
         self.forms = forms
         self.inside = inside
         self.products = products
-        self._known: dict[Any, Any] = {}
+        self._declared: set[str] = set()  # names
+        self._new: list[str] = []  # declarations that are not read yet
+        self._atoms: dict[Form, str] = {}
         self._asked: dict[Form, Any] = {}
-        self._context = z3.Context()  # what z3 says depends on what else it knows
-        self._solver = z3.SimpleSolver(self._context)
-        self._solver.set("core.minimize", True)
+
+    @cached_property
+    def _solver(self) -> Any:
+        """One with a context of its own: what z3 says depends on what else it knows."""
+        made = z3.SimpleSolver(z3.Context())
+        made.set("core.minimize", True)
+        return made
 
     def core(self, formulas: Sequence[Form]) -> list[Form] | None:
         """Some of the formulas that cannot hold together, as few as z3 finds; None if they can.
 
         All of them, if it gives up.
         """
-        for form in formulas:
-            if form not in self._asked:
-                self._asked[form] = z3.Bool(f"asked {form}", self._context)
-                self._solver.add(z3.Implies(self._asked[form], self._formula(form)))
+        new = [form for form in formulas if form not in self._asked]
+        said = {form: self._formula(form) for form in new}
+        asserted = []
+        for form in said:
+            name = f"asked {form}"
+            asserted.append(f"(assert (=> {self._declare(name, '() Bool')} {said[form]}))")
+            self._asked[form] = z3.Bool(name, self._solver.ctx)
+        if asserted:
+            self._solver.from_string("\n".join([*self._new, *asserted]))
+            self._new.clear()
         self._solver.set("rlimit", RESOURCES)
-        said = self._solver.check([self._asked[form] for form in formulas])
-        if said != z3.unsat:
-            return None if said == z3.sat else [*formulas]
+        answer = self._solver.check([self._asked[form] for form in formulas])
+        if answer != z3.unsat:
+            return None if answer == z3.sat else [*formulas]
         names = {each.decl().name() for each in self._solver.unsat_core()}
         return sorted((f for f in formulas if f"asked {f}" in names), key=abs)
 
-    def _formula(self, form: Form) -> Any:
+    def _declare(self, name: str, sorts: str) -> str:
+        if name not in self._declared:
+            self._declared.add(name)
+            self._new.append(f"(declare-fun |{name}| {sorts})")
+        return f"|{name}|"
+
+    def _formula(self, form: Form) -> str:
         key = self.forms.keys[abs(form)]
         if key[0] == ">=":
             said = self._sum(key[1])
             if form > 0:
-                return said >= 0
-            return said < 0 if self.forms.compared(form)[0] == ">" else said <= -1
+                return f"(>= {said} 0.0)"
+            strict = self.forms.compared(form)[0] == ">"
+            return f"(< {said} 0.0)" if strict else f"(<= {said} (- 1.0))"
         if form < 0:
-            return z3.Not(self._formula(-form))
+            return f"(not {self._formula(-form)})"
         if form == TRUE:
-            return z3.BoolVal(True, self._context)
+            return "true"
         if key[0] == "and":
-            return z3.And(*map(self._formula, key[1]))
+            return f"(and {' '.join(map(self._formula, key[1]))})"
         if key[0] == "=":
-            return self._sum(key[1]) == 0
+            return f"(= {self._sum(key[1])} 0.0)"
         return self._atom(form)
 
-    def _sum(self, made: Iterable[tuple[Monomial, Number]]) -> Any:
-        return z3.Sum([self._number(f) * self._product(m) for m, f in made] or [self._number(0)])
+    def _sum(self, made: Iterable[tuple[Monomial, Number]]) -> str:
+        return total([f"(* {numeral(f)} {self._product(m)})" for m, f in made] or ["0.0"])
 
-    def _product(self, monomial: Monomial) -> Any:
-        if self.products or len(monomial) < 2:
-            return reduce(mul, map(self._atom, monomial), self._number(1))
-        return z3.Real("*".join(map(str, monomial)), self._context)
+    def _product(self, monomial: Monomial) -> str:
+        if not monomial:
+            return "1.0"
+        if len(monomial) > 1 and not self.products:
+            return self._declare("*".join(map(str, monomial)), "() Real")
+        return reduce(lambda one, other: f"(* {one} {other})", map(self._atom, monomial))
 
-    def _atom(self, atom: Form) -> Any:
-        if atom not in self._known:
-            self._known[atom] = self._made(atom)
-        return self._known[atom]
+    def _atom(self, atom: Form) -> str:
+        if atom not in self._atoms:
+            self._atoms[atom] = self._made(atom)
+        return self._atoms[atom]
 
-    def _made(self, atom: Form) -> Any:
+    def _made(self, atom: Form) -> str:
         head, sort, of, *parts = self.forms.keys[atom]
-        plain = {BOOL: z3.BoolSort, INT: z3.IntSort if self.inside else z3.RealSort}
-        gives = plain.get(sort, z3.RealSort)(self._context)
+        kind = sort if sort == BOOL or (sort == INT and self.inside) else REAL
         if not self.inside or not parts:
-            return z3.Const(str(atom), gives)
-        made = [self._any(part) for part in parts]
-        if head == "ite":
-            return z3.If(*made)
-        return z3.Function(f"{head} {of}", *(each.sort() for each in made), gives)(*made)
+            said = self._declare(str(atom), f"() {kind}")
+        else:
+            args = " ".join(map(self._any, parts))
+            if head == "ite":
+                return f"(ite {args})"
+            takes = " ".join("Bool" if is_formula(self.forms, part) else "Real" for part in parts)
+            name = self._declare(f"{head} {of} {takes} {kind}".replace("|", ""), f"({takes}) {kind}")
+            said = f"({name} {args})"
+        return f"(to_real {said})" if kind == INT else said
 
-    def _number(self, value: Number) -> Any:
-        return number(value, self._context)
-
-    def _any(self, form: Form) -> Any:
+    def _any(self, form: Form) -> str:
         formula = is_formula(self.forms, form)
         return self._formula(form) if formula else self._sum(self.forms.polynomial(form).items())
 
@@ -103,6 +123,12 @@ def is_formula(forms: Forms, form: Form) -> bool:
     return key[0] in ("true", "and", ">=", "=") or key[1] == BOOL
 
 
-def number(value: Number, context: z3.Context) -> Any:
-    """A fraction as z3's."""
-    return z3.RealVal(f"{value.numerator}/{value.denominator}", context)
+def total(parts: Sequence[str]) -> str:
+    """The text of a sum; of one part it is that."""
+    return f"(+ {' '.join(parts)})" if len(parts) > 1 else parts[0]
+
+
+def numeral(value: Number) -> str:
+    """The text of a fraction."""
+    said = f"(/ {abs(value.numerator)}.0 {value.denominator}.0)"
+    return f"(- {said})" if value < 0 else said

@@ -12,8 +12,8 @@ from typing import Any
 
 import z3
 
-from psem_check.polynomials import Monomial, Number, Polynomial, constant, plus, product
-from psem_model.certify.cores import RESOURCES
+from psem_check.polynomials import Monomial, Polynomial, constant, plus, product
+from psem_model.certify.cores import RESOURCES, numeral, total
 
 Compared = tuple[str, Polynomial]  # what is positive, not negative or zero
 Found = tuple[list[Any], list[tuple[int, Polynomial]]]
@@ -37,7 +37,7 @@ def combined(said: Sequence[Compared], factors: int, degree: int, most: int) -> 
     ]
     positive = [u for (u, _), (_, strict, _) in zip(summands, made, strict=True) if strict]
     bounds = [f"(>= {u} 0.0)" for u, _ in summands]
-    found = linear.solved([*bounds, f"(= {_sum(positive)} 1.0)"])
+    found = linear.solved([*bounds, f"(= {total(positive)} 1.0)"])
     if found is None:
         return None
     polynomials: dict[int, Polynomial] = {}
@@ -93,13 +93,13 @@ class Linear:
         made = f"u{len(self._unknown)}"
         self._unknown.append(made)
         for monomial, factor in polynomial.items():
-            self._columns.setdefault(monomial, []).append(f"(* {_numeral(factor)} {made})")
+            self._columns.setdefault(monomial, []).append(f"(* {numeral(factor)} {made})")
         return made
 
     def solved(self, bounds: Sequence[str]) -> dict[str, Fraction] | None:
         """Each number that is not zero, if there are such."""
         lines = [f"(declare-fun {name} () Real)" for name in self._unknown]
-        said = [*bounds, *(f"(= {_sum(column)} 0.0)" for column in self._columns.values())]
+        said = [*bounds, *(f"(= {total(column)} 0.0)" for column in self._columns.values())]
         solver = z3.SimpleSolver(ctx=z3.Context())
         solver.set("rlimit", RESOURCES)
         solver.from_string("\n".join([*lines, *(f"(assert {each})" for each in said)]))
@@ -108,14 +108,3 @@ class Linear:
         model = solver.model()
         values = {each.name(): model[each].as_fraction() for each in model}
         return {name: value for name, value in values.items() if value}
-
-
-def _sum(parts: Sequence[str]) -> str:
-    """The text of a sum; of one part it is that."""
-    return f"(+ {' '.join(parts)})" if len(parts) > 1 else parts[0]
-
-
-def _numeral(value: Number) -> str:
-    """The text of a fraction."""
-    said = f"(/ {abs(value.numerator)}.0 {value.denominator}.0)"
-    return f"(- {said})" if value < 0 else said
