@@ -12,9 +12,10 @@ from typing import Any
 
 import z3
 
-from psem_check.polynomials import Monomial, Polynomial, constant, plus, product
+from psem_check.polynomials import Monomial, Number, Polynomial, constant, inverse, plus, product
 from psem_model.certify.cores import RESOURCES, numeral, total
 
+FEW = 20  # numbers that are found without a solver, if there is but one way
 Compared = tuple[str, Polynomial]  # what is positive, not negative or zero
 Found = tuple[list[Any], list[tuple[int, Polynomial]]]
 
@@ -36,8 +37,7 @@ def combined(said: Sequence[Compared], factors: int, degree: int, most: int) -> 
         (linear.unknown(product(said[i][1], {m: 1})), i, m) for i in equations for m in monomials
     ]
     positive = [u for (u, _), (_, strict, _) in zip(summands, made, strict=True) if strict]
-    bounds = [f"(>= {u} 0.0)" for u, _ in summands]
-    found = linear.solved([*bounds, f"(= {total(positive)} 1.0)"])
+    found = linear.solved([u for u, _ in summands], positive)
     if found is None:
         return None
     polynomials: dict[int, Polynomial] = {}
@@ -85,26 +85,67 @@ class Linear:
     """Numbers to be found, by which polynomials are multiplied so that they add up to zero."""
 
     def __init__(self) -> None:
-        self._columns: dict[Monomial, list[str]] = {}
-        self._unknown: list[str] = []
+        self._count = 0
+        self._rows: dict[Monomial, dict[Monomial, Number]] = {}  # sums of unknown numbers: all are zero
 
-    def unknown(self, polynomial: Polynomial) -> str:
-        """The number before a polynomial, by its name."""
-        made = f"u{len(self._unknown)}"
-        self._unknown.append(made)
+    def unknown(self, polynomial: Polynomial) -> int:
+        """The number before a polynomial, by its own number."""
+        made, self._count = self._count, self._count + 1
         for monomial, factor in polynomial.items():
-            self._columns.setdefault(monomial, []).append(f"(* {numeral(factor)} {made})")
+            self._rows.setdefault(monomial, {})[made,] = factor
         return made
 
-    def solved(self, bounds: Sequence[str]) -> dict[str, Fraction] | None:
-        """Each number that is not zero, if there are such."""
-        lines = [f"(declare-fun {name} () Real)" for name in self._unknown]
-        said = [*bounds, *(f"(= {total(column)} 0.0)" for column in self._columns.values())]
+    def solved(self, natural: Sequence[int], positive: Sequence[int]) -> dict[int, Fraction] | None:
+        """The numbers that are not zero, if there are such: some are not negative, and of those that
+        are `positive` the sum is one.
+        """
+        if self._count <= FEW:
+            of = self._reduced()
+            free = [u for u in range(self._count) if u not in of]
+            if len(free) < 2:
+                only = {u: Fraction(of[u].get((free[0],), 0)) for u in of} if free else {}
+                return _scaled({**only, **dict.fromkeys(free, Fraction(1))}, natural, positive)
+        return self._by_z3(natural, positive)
+
+    def _reduced(self) -> dict[int, Polynomial]:
+        """What some of the numbers are, by the others, which are free."""
+        found: dict[int, Polynomial] = {}
+        for row in self._rows.values():
+            left: Polynomial = {}
+            for (u,), factor in row.items():
+                left = plus(left, found.get(u, {(u,): 1}), factor)
+            if left:
+                (u,) = max(left)
+                rest = {other: factor for other, factor in left.items() if other != (u,)}
+                said = plus({}, rest, -inverse(left[u,]))
+                for other, of in found.items():
+                    if (u,) in of:
+                        found[other] = plus(plus(of, {(u,): -of[u,]}), said, of[u,])
+                found[u] = said
+        return found
+
+    def _by_z3(self, natural: Sequence[int], positive: Sequence[int]) -> dict[int, Fraction] | None:
+        lines = [f"(declare-fun u{u} () Real)" for u in range(self._count)]
+        lines += [f"(assert (>= u{u} 0.0))" for u in natural]
+        lines.append(f"(assert (= {total([f'u{u}' for u in positive])} 1.0))")
+        for row in self._rows.values():
+            said = total([f"(* {numeral(factor)} u{u})" for (u,), factor in row.items()])
+            lines.append(f"(assert (= {said} 0.0))")
         solver = z3.SimpleSolver(ctx=z3.Context())
         solver.set("rlimit", RESOURCES)
-        solver.from_string("\n".join([*lines, *(f"(assert {each})" for each in said)]))
+        solver.from_string("\n".join(lines))
         if solver.check() != z3.sat:
             return None
         model = solver.model()
-        values = {each.name(): model[each].as_fraction() for each in model}
-        return {name: value for name, value in values.items() if value}
+        values = {int(each.name()[1:]): model[each].as_fraction() for each in model}
+        return {u: value for u, value in values.items() if value}
+
+
+def _scaled(
+    only: dict[int, Fraction], natural: Sequence[int], positive: Sequence[int]
+) -> dict[int, Fraction] | None:
+    """The one solution, up to a factor, by the factor with which it is as it must be, if there is one."""
+    whole = sum(only[u] for u in positive) if only else 0
+    if not whole or any(only[u] / whole < 0 for u in natural):
+        return None
+    return {u: value / whole for u, value in only.items() if value}
