@@ -144,7 +144,7 @@ class Linear:
 def _scaled(
     only: dict[int, Fraction], natural: Sequence[int], positive: Sequence[int]
 ) -> dict[int, Fraction] | None:
-    """The one solution, up to a factor, by the factor with which it is as it must be, if there is one."""
+    """The only solution up to a factor, by that with which it is as it must be, if there is one."""
     whole = sum(only[u] for u in positive) if only else 0
     if not whole or any(only[u] / whole < 0 for u in natural):
         return None
