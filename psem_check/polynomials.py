@@ -20,6 +20,8 @@ DIGITS = 1 << 16  # bits of a factor, above or below its line
 
 def exact(value: Number) -> Number:
     """The same number, an integer if it is whole. Raises Rejected if it is too large."""
+    if type(value) is int and value.bit_length() <= DIGITS:
+        return value
     if max(value.numerator.bit_length(), value.denominator.bit_length()) > DIGITS:
         raise Rejected("a number is too large")
     return value.numerator if value.denominator == 1 else value
@@ -42,7 +44,7 @@ def plus(left: Polynomial, right: Polynomial, times: Number = 1) -> Polynomial:
 
 
 def product(left: Polynomial, right: Polynomial) -> Polynomial:
-    degree = sum(max(map(len, polynomial), default=0) for polynomial in (left, right))
+    degree = max(map(len, left), default=0) + max(map(len, right), default=0)
     if len(left) * len(right) > LARGEST or degree > DEGREE:
         raise Rejected("a polynomial is too large")
     made: Polynomial = {}
