@@ -37,7 +37,7 @@ from tests.support.schedules import cancelled, placements, real_life, schedules
 pytestmark = pytest.mark.slow
 
 
-@settings(max_examples=1000)
+@settings(max_examples=400)
 @given(plans())
 def test_what_the_simulator_counts_is_what_is_predicted_and_training_matches(plan):
     assume(accepted(plan))
@@ -45,13 +45,13 @@ def test_what_the_simulator_counts_is_what_is_predicted_and_training_matches(pla
     assert run.matches, run.divergence
 
 
-@settings(max_examples=2000)
+@settings(max_examples=1000)
 @given(schedules())
 def test_a_schedule_is_accepted_exactly_when_its_run_matches(case):
     agree_on_the_verdict(*case)
 
 
-@settings(max_examples=800)
+@settings(max_examples=400)
 @given(cancelled(), st.integers(1, 3), st.integers(1, 3))
 def test_what_cancels_is_accepted_only_if_its_run_matches(schedule, first, second):
     mesh = dict(zip(schedule.axes, (first, second), strict=False))
@@ -59,7 +59,7 @@ def test_what_cancels_is_accepted_only_if_its_run_matches(schedule, first, secon
         assert agree_on_the_verdict(schedule, mesh, 1)
 
 
-@settings(max_examples=800)
+@settings(max_examples=400)
 @given(schedules(), st.integers(1, 30), st.data())
 def test_what_any_orderly_schedule_holds_and_sends_is_what_is_predicted(case, psi, data):
     schedule, mesh, micro_steps, policy = case
