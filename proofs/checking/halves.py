@@ -89,22 +89,23 @@ class Halves(Rejected):
 
     def _updates(self) -> None:
         """In each step some update of each element is computed; steps end one after the other."""
-        l, k, t, u, j = self.l, self.k, self.l.t, self.l.u, self.l.j
-        self.update_line, self.update_on = (
-            k.function(name, INT, Element, INT)(u, j) for name in ("updated_in", "updated_on")
+        l, k, t, d, u, j = self.l, self.k, self.l.t, self.l.d, self.l.u, self.l.j
+        updates = And(
+            *(t >= 0, t < l.last, l.kind(t) == UPDATE, l.step(t) == u),
+            l.target(t) != l.second(t),
+            *(l.is_device(d), Not(l.is_lost(t, d, j))),
         )
-        line = self.update_line
-        self.updated = k.suppose(
-            "every_element_is_updated",
-            [u, j],
-            Implies(
-                And(*self._step(u)),
-                And(
-                    *(line >= 0, line < l.last, l.kind(line) == UPDATE, l.step(line) == u),
-                    l.target(line) != l.second(line),
-                    *(l.is_device(self.update_on), Not(l.is_lost(line, self.update_on, j))),
-                ),
-            ),
+        on_some, device, _, on_it = k.choose("some_device_updates_it", [u, j, t], d, updates)
+        in_some, number, _, in_it = k.choose("some_line_updates_it", [u, j], t, on_some(u, j, t))
+        self.update_line = line = number(u, j)
+        self.update_on = device(u, j, line)
+        step = And(*self._step(u))
+        updated = k.suppose("every_element_is_updated", [u, j], Implies(step, in_some(u, j)))
+        self.updated = k.prove(
+            "it_is_updated_in_a_line",
+            substitute(updates, (t, line), (d, self.update_on)),
+            [step],
+            [updated, in_it, on_it.at(t=line)],
         )
         self.in_order = k.suppose(
             "steps_end_one_after_the_other",

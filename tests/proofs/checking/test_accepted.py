@@ -137,14 +137,14 @@ MUTANTS = [
     (
         "an update of another step leaves what is current next",
         "halves.py",
-        "l.kind(line) == UPDATE, l.step(line) == u),",
-        "l.kind(line) == UPDATE),",
+        "l.kind(t) == UPDATE, l.step(t) == u),",
+        "l.kind(t) == UPDATE),",
     ),
     (
         "an update of what is not known leaves it",
         "halves.py",
-        ", Not(l.is_lost(line, self.update_on, j))),",
-        "),",
+        "*(l.is_device(d), Not(l.is_lost(t, d, j))),",
+        "l.is_device(d),",
     ),
     (
         "what is current next may be anything",
