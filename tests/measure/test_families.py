@@ -62,6 +62,7 @@ def tiny(tmp_path):
 
     def write(name):
         fields = json.loads((CONFIGURATIONS / f"{name}.json").read_text()) | TINY[name]
+        fields |= {"pad_token_id": None}  # few words
         path = tmp_path / "config.json"
         path.write_text(json.dumps(fields))
         return path
