@@ -77,7 +77,7 @@ NAMES = sorted({*re.findall(r'"([a-z_]+(?: [0-9])?)"', TEXT)})
 
 
 @pytest.mark.slow
-@settings(max_examples=40, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.filter_too_much])
 @given(data=st.data())
 def test_what_is_accepted_of_a_changed_file_trains_as_one_device(data, file):
     """A name in place of another, or a line less; where files are rejected, runs need not diverge."""

@@ -51,7 +51,7 @@ def verdicts(plan):
 
 # ----------------------------------------------------------- beside one device, as predicted
 @pytest.mark.slow
-@settings(max_examples=70)
+@settings(max_examples=40)
 @given(plans(), st.sampled_from(["modular", "float64"]))
 def test_a_product_trains_as_one_device_and_holds_and_sends_what_is_predicted(plan, arithmetic):
     assert verdicts(plan)
