@@ -169,19 +169,16 @@ def most_touched(runs: Sequence[tuple[Sequence[int], int]], slices: int) -> int:
     count = ceil_div(starts[-1], size)
     if count <= sum(len(sizes) * times for sizes, times in runs):
         return max(map(touched, range(count)))
-    return max(map(touched, _near_ends(starts, runs, size)))
+    return max(map(touched, _with_ends(starts, runs, size)))
 
 
-def _near_ends(starts: Sequence[int], runs: Sequence[tuple[Sequence[int], int]], size: int) -> set[int]:
-    """The numbers of slices of a size in which weights start or end, and of one all within each."""
-    found = {0}
+def _with_ends(starts: Sequence[int], runs: Sequence[tuple[Sequence[int], int]], size: int) -> set[int]:
+    """The numbers of slices of a size that have a weight's last element: others touch no more."""
+    found = set()
     for first, (sizes, times) in zip(starts, runs, strict=False):
         for start in range(first, first + times * sum(sizes), sum(sizes)):
-            ends = [start + end for end in accumulate(sizes)]
-            found |= {end // size for end in ends} | {(end - 1) // size for end in ends}
-            found |= {ceil_div(end, size) for end in (start, *ends)}
-    last = (starts[-1] - 1) // size
-    return {number for number in found if number <= last}
+            found |= {(start + end - 1) // size for end in accumulate(sizes)}
+    return found
 
 
 def totals(found: list[Transfer], zero: Number = 0) -> tuple[Number, Number, Number]:
