@@ -135,9 +135,10 @@ class _OfModel:
         cells = group_size(plan.mesh, [axis.name for axis in plan.axes if axis.stream])
         cut = any(plan.mesh[axis.name] != 1 and EXPERTS in axis.weight_indices for axis in plan.axes)
         if cut and per(chosen, cells) % model.experts:
+            some = f"{counted(per(chosen, cells), 'choice')} of {counted(model.experts, 'expert')}"
             yield (
-                f"{per(chosen, cells):,} choices of {model.experts:,} experts on each device, spread "
-                "as evenly as can be: what one has and sends is at most so much"
+                f"{some} on each device, spread as evenly as can be over the experts of all: figures "
+                "are of the device that has most, and with a less even router it has more"
             )
 
     def first(self) -> Iterator[Section]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from psem_model.predict.chunks import of_few
 from psem_model.predict.plan import Plan, StageCosts
+from spec.costs.memory import Unit, Vector
 from spec.costs.model_costs import elements
 from spec.devices.mesh import group_size
 from spec.language.moves import Axis
@@ -33,6 +34,11 @@ HEADS = (
     "sends {sent:,} elements for a micro-batch, and in backward as many; of keys' and values' weights "
     "a device has {own:,} elements of a layer where {counts:,} are counted, and no sum over copies"
 )
+# core/tensor_parallel/layers.py: ColumnParallelLinear, divide
+UNEVEN = (
+    "it refuses {devices:,} devices that do not divide {features:,} features of queries, keys and "
+    "values"
+)
 OF_KEYS = tuple(f"{of}_{kind}" for of in ("key", "value") for kind in ("weight", "bias"))
 # DeepSpeed, runtime/zero/stage_1_and_2.py, lines 347, 392 and 439: nccl_start_alignment_factor;
 # runtime/utils.py: align_dense_tensors
@@ -42,6 +48,7 @@ MASKED = (
     "scaled_dot_product_attention has a mask of pairs of tokens, which is kept, and copies of keys and "
     "values for each head"
 )
+ONE_TOKEN = "of one token, what attention gives is read as it lies: no copy of it is kept"
 NO_KERNEL = "transformers has no scaled_dot_product_attention of this model"
 OTHER_KERNEL = "which kernel scaled_dot_product_attention has for values of other features is not known"
 
@@ -69,6 +76,9 @@ def _of_heads(plan: Plan, model: Transformer, copies: Axis) -> str:
     program, sizes = plan.layer.program, plan.layer.parameters
     (query,) = (line.makes for line in program.part.operations if line.makes.name == "query")
     devices = group_size(plan.mesh, (copies.copies_of, copies.name))
+    features = (model.heads + 2 * model.kv_heads) * plan.indices["d"]
+    if features % devices:
+        return UNEVEN.format(devices=devices, features=features)
     each = elements(query, program.lies[query], plan.indices, plan.mesh)
     beside = quotient(2 * each * model.kv_heads, model.heads)  # of keys and values, cut as evenly
     has = sum(size for name, size in sizes.items() if name.endswith(OF_KEYS))
@@ -99,7 +109,9 @@ def _of_buckets(stage: StageCosts) -> Iterator[str]:
     for costs in (group.costs for group in stage.groups if group.costs.sizes.policy.bytes_copied):
         sizes, ops = costs.sizes, costs.schedule.ops
         within = {op.within for op in ops if op.kind in REDUCTIONS and op.state is State.GRADIENTS}
-        for unit in sizes.units:
+        size = sizes.unit or sizes.psi
+        alike = Unit((Vector(size),), ceil_div(sizes.psi, size))
+        for unit in sizes.units or (alike,):
             one = (replace(unit, times=1),)
             size = max((sizes.copied(of, Span.UNIT, one) for of in within), default=0)
             found.append((size, unit.times))
@@ -126,6 +138,8 @@ def _of_kernel(model: Transformer, tokens: Number) -> Iterator[str]:
         or (model.turned and "heads" in model.joined and not model.put_together)  # Falcon
     ):
         yield MASKED
+    elif model.put_together and model.heads != 1 and tokens == 1:
+        yield ONE_TOKEN
 
 
 def makes_no_buckets(pipe: Pipeline) -> bool:

@@ -1,5 +1,7 @@
 """A plan says where its system is known to do otherwise."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,6 +41,33 @@ def test_what_megatron_gathers_where_it_copies_no_key_value_heads_is_said(strate
     assert f"sends {1024 * (64 + 2 * 8) * 128 * 15 // 16:,} elements" in note
     weights = 2 * 8192 * 8 * 128
     assert f"has {weights // 16:,} elements of a layer where {weights // 8:,} are counted" in note
+
+
+def test_devices_that_megatron_cannot_cut_queries_keys_and_values_among_are_said():
+    shape = {"block": "llama", "layers": "2", "hidden": "24", "heads": "6", "kv_heads": "2"}
+    asked = Asked("predict", "tp(6)", model=shape | {"sequence": "8"}, profile="megatron")
+    (note,) = unlike(read(asked))
+    assert "refuses 6 devices that do not divide 40 features" in note
+
+
+def test_copies_of_all_buckets_are_said_of_buckets_of_one_size_too():
+    (note,) = notes("dp(4)", "ddp+fp16-hook", "gpt2", unit="1e6")
+    assert "sums of 125 buckets" in note  # of 124,439,808 parameters
+    assert f"take {125 * 2 * 10**6:,} bytes" in note
+
+
+def test_programs_are_told_too_what_a_system_does_otherwise(psem):
+    given = ("tp(16)", "--model", "llama-3-70b", "--sequence", "1024", "--profile", "megatron")
+    found = json.loads(psem("predict", *given, "--json")[1])
+    assert found["profile"]["unlike"] == notes("tp(16)", "megatron", "llama-3-70b")
+    assert any("each of the 8 key-value heads is on 2 devices" in fact for fact in found["facts"])
+
+
+@pytest.mark.parametrize(("tokens", "said"), [("1", ["of one token"]), ("2", [])])
+def test_what_phi_3_keeps_no_copy_of_is_said(tokens, said):
+    model = {"config": "phi-4", "sequence": tokens}
+    found = [*unlike(read(Asked("predict", "dp(1)", model=model, profile="eager+fused")))]
+    assert [note[: len("of one token")] for note in found] == said
 
 
 @pytest.mark.parametrize(

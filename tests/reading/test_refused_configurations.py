@@ -72,6 +72,13 @@ REFUSED = [
     ("gpt-oss-20b", {"num_key_value_heads": None}, "num_key_value_heads", "given null"),
     ("llama-4-scout", {"num_key_value_heads": None}, "num_key_value_heads", "given null"),
     ("gemma-2-2b", {"head_dim": None}, "head_dim", "given null"),
+    ("gpt2", {"reorder_and_upcast_attn": None}, "reorder_and_upcast_attn", "given null"),
+    (
+        "opt-125m",
+        {"layer_norm_elementwise_affine": None},
+        "layer_norm_elementwise_affine",
+        "given null",
+    ),
     ("qwen3-8b", {"head_dim": None}, "head_dim", "given null"),
     ("llama-2-7b", {"text_config": {}}, "text_config", "given {}", "expected none"),
     ("gpt2", {"decoder": {"n_embd": 4}}, "decoder", "expected none"),
