@@ -181,6 +181,7 @@ def test_predictions_as_json_have_the_documented_shape(predicted):
     found = predicted("zero3", psi="7.5e9", devices=64, unit="1e8", accumulate=2)
     assert set(found) == {
         "strategy",
+        "facts",
         "inputs",
         "placement",
         "schedule",
