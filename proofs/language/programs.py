@@ -321,13 +321,14 @@ def recomputed_values_are_the_values(k: Kernel) -> tuple[Theorem, ...]:
     """
     for part, axes in PARTS.items():
         for axis in axes:
-            _same_gradients(part, axis)
+            require_same_gradients(part, axis)
     for axis in AXES:
         _require_pairs(layer(GPT), axis)
     return (_made_again(k),)
 
 
-def _same_gradients(part: Part, axis: Axis) -> None:
+def require_same_gradients(part: Part, axis: Axis) -> None:
+    """Raise KernelError unless what is made again is by forward's lines, and gradients are the same."""
     terms = Terms()
     plain, *others = derived(part, (axis,))
     gradients = on_whole_values(plain, terms)

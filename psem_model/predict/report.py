@@ -79,6 +79,7 @@ class Reported:
     def __init__(self, plan: Plan, said: Said, room: Room | None = None) -> None:
         self.said, self.room = said, room
         self.plan, self.fullest, self.busiest = plan, plan.fullest, plan.busiest
+        self.unlike = tuple(unlike(plan))
 
     def report(self) -> Report:
         plan, sent = self.plan, self.sent()
@@ -110,7 +111,7 @@ class Reported:
                     "title": plan.profile.title,
                     "rounded": rounded(plan),
                     "without_effect": moot,
-                    "unlike": [*unlike(plan)],
+                    "unlike": [*self.unlike],
                 },
                 "facts": [*self.said.facts],
                 **self.said.data,
@@ -137,7 +138,7 @@ class Reported:
         inexact = (f"not exact: rounded {words}" for words in in_words(self.plan))
         notes = (*inexact, *([OF_WHOLE] if _copied_beside_slices(self.plan) else []))
         notes += (OF_COPIES.format(self.plan.policy.computed),) * _computes_with_copies(self.plan)
-        notes += tuple(f"not as the system: {words}" for words in unlike(self.plan))
+        notes += tuple(f"not as the system: {words}" for words in self.unlike)
         yield from _differing(title, why, "profile.differs", notes)
         title = f"of the profile {profile.name}, not applied without a model's shape and --sequence"
         left = {d: d.what for d in beyond(self.plan, applied)}

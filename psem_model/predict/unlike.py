@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from psem_model.predict.chunks import of_few
 from psem_model.predict.plan import Plan, StageCosts
-from spec.costs.memory import Unit, Vector
+from spec.costs.memory import Unit
 from spec.costs.model_costs import elements
 from spec.devices.mesh import group_size
 from spec.language.moves import Axis
@@ -105,21 +105,21 @@ def _of_one_vector(stage: StageCosts) -> Iterator[str]:
 
 def _of_buckets(stage: StageCosts) -> Iterator[str]:
     """Sums of DDP's buckets begin in backward, and all may wait for the network: a bound."""
-    found = []
+    count = total = largest = 0
     for costs in (group.costs for group in stage.groups if group.costs.sizes.policy.bytes_copied):
         sizes, ops = costs.sizes, costs.schedule.ops
         within = {op.within for op in ops if op.kind in REDUCTIONS and op.state is State.GRADIENTS}
-        size = sizes.unit or sizes.psi
-        alike = Unit((Vector(size),), ceil_div(sizes.psi, size))
-        for unit in sizes.units or (alike,):
-            one = (replace(unit, times=1),)
-            size = max((sizes.copied(of, Span.UNIT, one) for of in within), default=0)
-            found.append((size, unit.times))
-    count, total = sum(times for _, times in found), sum(size * times for size, times in found)
+        if not within:
+            continue
+        each: list[tuple[Unit, ...]] = [(replace(unit, times=1),) for unit in sizes.units] or [()]
+        known = sum(unit.times for unit in sizes.units)
+        count += known or ceil_div(sizes.psi, sizes.unit or sizes.psi)
+        total += max(sizes.copied(of, Span.ALL_UNITS, ()) for of in within)
+        largest = max(largest, *(sizes.copied(of, Span.UNIT, one) for of in within for one in each))
     if count > 1:
         yield (
             f"sums of {count:,} buckets run beside backward: copies of all take {total:,} bytes, and "
-            f"may be there at once, where {max(size for size, _ in found):,} of one bucket are counted"
+            f"may be there at once, where {largest:,} of one bucket are counted"
         )
 
 

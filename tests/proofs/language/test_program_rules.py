@@ -29,6 +29,7 @@ from proofs.language.programs import (
     derived,
     listed,
     projection,
+    require_same_gradients,
     rules_of_parts,
 )
 from proofs.trusted.kernel import Kernel, KernelError
@@ -191,9 +192,11 @@ def test_a_listing_has_every_line_of_its_program_and_reads_what_it_reads(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS[len(ON_EVERY_AXIS) :])
-def test_every_model_needs_proved_rules_only_on_every_axis(model):
+def test_every_model_needs_proved_rules_only_on_every_axis_and_is_made_again_by_its_lines(model):
     for part in parts(model):
         assert checked(part, [(axis,) for axis in AXES]) <= accepted_rules()
+        for axis in AXES:
+            require_same_gradients(part, axis)
 
 
 @pytest.mark.slow
