@@ -276,11 +276,10 @@ class Algebra:
         for (symbol, word), coefficient in form.items():
             for sources in self._sources(word, position):
                 key: Any = (symbol, sources)
-                amount = coefficient
+                factor: Number = 1
                 if symbol.kind in SAME:
-                    factor = self._devices(position, sources)
-                    key, amount = (symbol, ()), factor * coefficient
-                seen[key] = seen[key] + amount if key in seen else amount
+                    key, factor = (symbol, ()), self._devices(position, sources)
+                seen[key] = seen.get(key, 0) + factor * coefficient
         return self.simplified(seen)
 
     def _sources(self, word: Word, position: Offsets) -> list[tuple[int | Source, ...]]:

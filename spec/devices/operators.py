@@ -104,8 +104,7 @@ def apply_operator(operator: Operator, axis: int, form: NormalForm, n: Number) -
         if isinstance(factor, int) and factor == 0:
             continue
         term = (symbol, (*word[:axis], after, *word[axis + 1 :]))
-        times = coefficient if factor == 1 else factor * coefficient
-        result[term] = result[term] + times if term in result else times
+        result[term] = result.get(term, 0) + factor * coefficient
     return result
 
 
@@ -118,7 +117,7 @@ def add(form: NormalForm, other: NormalForm) -> dict[Any, Number]:
     """The sum of two normal forms."""
     result = dict(form)
     for term, coefficient in other.items():
-        result[term] = result[term] + coefficient if term in result else coefficient
+        result[term] = result.get(term, 0) + coefficient
     return result
 
 

@@ -150,8 +150,8 @@ MUTANTS = [
     (
         "of two words that become one the last counts",
         "operators.py",
-        "result[term] + times if term in result else times",
-        "times",
+        "result.get(term, 0) + factor * coefficient",
+        "factor * coefficient",
     ),
     (
         "of a number of devices none has no name",
