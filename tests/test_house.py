@@ -5,6 +5,7 @@ import re
 import sys
 import tomllib
 from collections import Counter
+from functools import cache
 from graphlib import TopologicalSorter
 
 import pytest
@@ -45,14 +46,17 @@ NAMES = {name_of(path) for path in FILES}
 MODEL = {name for name in NAMES if name.startswith("psem_model.")}
 
 
+@cache
 def modules(path):
     """The modules that a file imports, also inside its functions."""
+    found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             below = {f"{node.module}.{alias.name}" for alias in node.names}
-            yield from below & NAMES or {node.module}
+            found |= below & NAMES or {node.module}
+    return found
 
 
 def public(path):
@@ -159,11 +163,14 @@ def test_packages_that_are_imported_are_those_that_are_declared():
     assert others == {re.match(r"\w+", each)[0] for each in declared}
 
 
-IMPORTS = {(name_of(path), module) for path in FILES for module in modules(path) if module in NAMES}
+@cache
+def imports():
+    """Which of our modules imports which."""
+    return {(name_of(path), module) for path in FILES for module in modules(path) if module in NAMES}
 
 
 def test_rooms_import_lower_rooms_only():
-    ours = {(name, m) for name, m in IMPORTS if name in MODEL and m in MODEL}
+    ours = {(name, m) for name, m in imports() if name in MODEL and m in MODEL}
     assert not {(name, m) for name, m in ours if height(name) < height(m)}
 
 
@@ -171,7 +178,7 @@ def test_rooms_of_the_specification_use_only_those_before_them_and_files_likewis
     order = [f"spec.{room}.{name}" for room, names in READING.items() for name in names]
     assert sorted([*order, "spec.assumptions"]) == sorted(n for n in NAMES if PLAIN.match(n))
     place = {name: i for i, name in enumerate(order)}
-    used = {(name, m) for name, m in IMPORTS if name in place and m in place}
+    used = {(name, m) for name, m in imports() if name in place and m in place}
     assert not {(name, m) for name, m in used if place[name] <= place[m]}
 
 
@@ -196,7 +203,7 @@ def test_tests_mirror_the_packages_and_their_rooms():
 
 def test_modules_import_each_other_in_no_circle():
     graph = {name: set() for name in NAMES}
-    for name, module in IMPORTS:
+    for name, module in imports():
         graph[name].add(module)
     TopologicalSorter(graph).prepare()
 

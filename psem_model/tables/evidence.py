@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import sympy
@@ -87,6 +88,7 @@ def schedules(style: Style) -> Section:
     return _gallery("schedules", "Schedules of data parallelism, right and wrong", (1, 1))
 
 
+@cache
 def _gallery(name: str, title: str, axes: tuple[int, int]) -> Section:
     """The examples with so many axes: the verdict that `psem check` finds, and what they say."""
     rows = []
@@ -151,6 +153,7 @@ def _beside_predictions(name: str, title: str, said: str, formulas: bool) -> Sec
     return table(name, title, columns, _published(formulas), [said], long=True, headed=True)
 
 
+@cache
 def _published(formulas: bool) -> tuple[tuple[Cell, ...], ...]:
     """The rows of published values that are formulas, or numbers, source by source."""
     rows, sources = [], [*dict.fromkeys(entry.source for entry in published())]

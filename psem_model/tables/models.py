@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 from psem_model.check.steps import check_product
 from psem_model.predict.closed import AXIS_SYMBOLS, LEGEND, per_token, shortest, symbol
@@ -216,6 +217,7 @@ SMALL = 2
 IN_ONE = "with one micro-step"
 
 
+@cache
 def _verdict(text: str) -> str:
     found = parse(text)
     model, mesh = gpt(text, V=16).transformer, dict.fromkeys(found.product.axes, SMALL)

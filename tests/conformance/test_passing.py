@@ -6,7 +6,10 @@ from conformance.cases import cases
 from conformance.logs import log_of
 from conformance.plans import Planned
 
-RECORDED = [(case, log_of(case)) for case in cases() if case.strategy.startswith(("fsdp2", "hsdp"))]
+
+def recorded():
+    """The cases of FSDP2, each with its log."""
+    return [(case, log_of(case)) for case in cases() if case.strategy.startswith(("fsdp2", "hsdp"))]
 
 
 def waits(case):
@@ -25,11 +28,11 @@ def shares(case, log):
 
 
 def test_every_case_of_fsdp2_has_it_recorded():
-    assert all(rank.passing for _, log in RECORDED for rank in log.ranks.values())
+    assert all(rank.passing for _, log in recorded() for rank in log.ranks.values())
 
 
 def test_no_case_has_more_at_once_than_psem_says():
     """Nor far less: units are not alike, and not all of a turn, or of what waits, is there together."""
-    for case, log in RECORDED:
+    for case, log in recorded():
         least = Fraction(2 if waits(case) else 3, 5)
         assert all(least <= share <= 1 for share in shares(case, log)), case.name

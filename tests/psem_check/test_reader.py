@@ -158,12 +158,12 @@ def test_a_product_of_many_comparisons_has_a_bound():
         check_proof(graph, [graph.term(4)], [["products", [4], [[1, 1, [0] * 10_000]], []]])
 
 
-def test_a_million_steps_are_no_matter():
+def test_a_hundred_thousand_steps_are_no_matter():
     graph = Graph()
     graph.read([["Bool"]], [["p", [], 0]], [["apply", 0], ["not", 0], ["false"]])
     facts = [graph.term(0), graph.term(1)]
-    steps = [["follows", 0, [0]]] * 1_000_000
-    steps.append(["follows", 2, [1_000_001, 1]])
+    steps = [["follows", 0, [0]]] * 100_000
+    steps.append(["follows", 2, [100_001, 1]])
     check_proof(graph, facts, steps)
 
 

@@ -29,6 +29,7 @@ class Devices:
     def __init__(self, *sizes):
         self.sizes = sizes
         self.fixed, self.defined = {}, {}  # constants; definitions, as functions of the variables
+        self._read = {}  # terms that were evaluated, as functions of the variables
         self.all = [*product(*map(range, sizes))]
 
     def devices_along(self, a):
@@ -90,21 +91,42 @@ class Devices:
 
     def value(self, term, variables):
         """What a term is, of these devices."""
+        return self.read(term)(variables)
+
+    def read(self, term):
+        """A term as a function of its variables; each is taken apart once."""
+        if id(term) not in self._read:
+            self._read[id(term)] = self._taken_apart(term), term  # of a term that stays
+        return self._read[id(term)][0]
+
+    def _taken_apart(self, term):
         if term.op in ("number", "bool"):
-            return int(term.of) if term.op == "number" else term.of
+            number = int(term.of) if term.op == "number" else term.of
+            return lambda variables: number
         if term.op == "value":
-            return term.sort.parts[term.of]
+            constant = term.sort.parts[term.of]
+            return lambda variables: constant
+        args = [self.read(each) for each in term.args]
         if term.op == "=>":
-            given, said = term.args
-            return not self.value(given, variables) or self.value(said, variables)
-        args = [self.value(each, variables) for each in term.args]
-        if term.op != "apply":
-            return OPERATORS[term.op](*args)
-        name = term.of.name
+            given, said = args
+            return lambda variables: not given(variables) or said(variables)
+        if term.op == "apply":
+            return self._applied(term.of.name, args)
+        operator = OPERATORS[term.op]
+        return lambda variables: operator(*[arg(variables) for arg in args])
+
+    def _applied(self, name, args):
         if name in self.defined:
-            return self.value(self.defined[name].goal.args[1], variables)
-        known = variables | {"n": prod(self.sizes), "axes": len(self.sizes)} | self.fixed
-        return getattr(self, name)(*args) if args else known[name]
+            return self.read(self.defined[name].goal.args[1])
+        if args:
+            function = getattr(self, name)
+            return lambda variables: function(*[arg(variables) for arg in args])
+        known = {"n": prod(self.sizes), "axes": len(self.sizes)}
+
+        def constant(variables):
+            return next(each[name] for each in (self.fixed, known, variables) if name in each)
+
+        return constant
 
 
 class LinesOfARun(Devices, ABC):

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from itertools import product
 
 from hypothesis import strategies as st
@@ -31,8 +32,13 @@ from tests.support.damage import FACTORS, damaged, operations, redirected, some_
 
 SYMBOLS = [mode.value for mode in Mode]
 PLACEMENTS = list(product(SYMBOLS, repeat=4))
-REALISABLE = [q for q in PLACEMENTS if check(schedule_of(on_batch(*q)), {"batch": 5}).accepted]
 AXES = ("a", "b")
+
+
+@cache
+def realisable():
+    """The placements on one batch axis whose derived step is accepted."""
+    return [q for q in PLACEMENTS if check(schedule_of(on_batch(*q)), {"batch": 5}).accepted]
 
 
 @st.composite
@@ -40,7 +46,7 @@ def placements(draw, axes=1):
     """A placement on one batch axis that is realisable there, or any on two."""
     if axes == 1:
         hold = draw(st.booleans())
-        return on_batch(*draw(st.sampled_from(REALISABLE)), hold=hold)
+        return on_batch(*draw(st.sampled_from(realisable())), hold=hold)
     mode = st.sampled_from([Mode.REPLICATED, Mode.SHARDED, Mode.GATHERED])
     modes = {state: {axis: draw(mode) for axis in AXES} for state in State}
     return place_states(AXES, modes, draw(st.booleans()))

@@ -139,6 +139,11 @@ def test_a_line_done_to_places_is_that_line(line):
 ON_TWO = {"d": 3, "e": 2}  # devices along two axes
 
 
+@pytest.fixture(scope="module")
+def language():
+    return CheckedLanguage(Kernel("on numbers"))
+
+
 @pytest.mark.parametrize(
     ("kind", "seed"),
     slow_but(
@@ -146,8 +151,8 @@ ON_TWO = {"d": 3, "e": 2}  # devices along two axes
         [(k, seed) for k in KINDS_OF for seed in ((2, 3) if k in KINDS else (0, 1, 2))],
     ),
 )
-def test_a_line_on_numbers_is_the_proofs(kind, seed):
-    random, kernel = Random(seed), CheckedLanguage(Kernel("on numbers"))
+def test_a_line_on_numbers_is_the_proofs(kind, seed, language):
+    random = Random(seed)
     run = LineRun(ON_TWO, 2, 2, {})
     factor = Fraction(random.randint(-3, 3), 2)
     axis = random.choice([*ON_TWO])
@@ -167,7 +172,7 @@ def test_a_line_on_numbers_is_the_proofs(kind, seed):
     before = dict(run.forms)
     run.run(T, line)
     for firsts, known in product(random.sample(run.firsts, 1), (TRUE, FALSE)):
-        _same_as_recursion(kernel, run, before, line, firsts, known, random)
+        _same_as_recursion(language, run, before, line, firsts, known, random)
 
 
 def _same_as_recursion(l, run, before, line, firsts, known, random):
