@@ -18,7 +18,6 @@ from psem_check.polynomials import (
     Number,
     Polynomial,
     constant,
-    inverse,
     plus,
     with_atoms,
 )
@@ -126,11 +125,10 @@ class Cases:
         return form > 0 and self.forms.keys[form][0] == "="
 
     def _solved(self, equation: Form) -> tuple[Monomial, Polynomial]:
-        """The last monomial, that of the deepest atoms, and what it equals: no term becomes deeper."""
-        depths, made = self.forms.depths, dict(self.forms.keys[equation][1])
-        last = max(made, key=lambda m: (sorted((depths[a] for a in m), reverse=True), m))
-        factor = inverse(made.pop(last))
-        return last, plus({}, made, -factor)
+        """The last monomial, whose factor is one, and what it equals: nothing that it is in."""
+        made = dict(self.forms.keys[equation][1])
+        last = max(made)
+        return last, plus({last: 1}, made, -1)
 
     def _bounds(self, here: Case, form: Form, new: list[Form]) -> bool:
         """Whether a comparison contradicts the opposite one; the two may be an equation."""

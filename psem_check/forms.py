@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import operator
-import struct
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
@@ -47,7 +46,6 @@ class Forms:
         self.terms = terms
         self.keys: list[Any] = [None, ("true",)]  # by number: what it is, and what of
         self.inside: list[int] = [0, 0]  # by number: what it is made of, as bits
-        self.depths = [0, 0]  # by number
         self.conditional = 0  # terms that are one of two, as bits
         self._numbers: dict[Any, Form] = {}
         self._polynomials: dict[Form, Polynomial] = {}
@@ -78,7 +76,7 @@ class Forms:
     # ------------------------------------------------------------------ formulas
     def _formula(self, head: Any, of: Sort, forms: Sequence[Form]) -> Form | None:
         if isinstance(head, tuple):
-            return {True: TRUE, False: FALSE}[head[1]] if head[0] == "bool" else None
+            return TRUE if head[1] else FALSE
         if head == "not":
             return -forms[0]
         if head == "and":
@@ -87,9 +85,8 @@ class Forms:
             return -self.both(-form for form in forms)
         if head == "=>":
             return self.either(-forms[0], forms[1])
-        if head in ("=", "distinct"):
-            same = self.same(forms[0], forms[1], of)
-            return same if head == "=" else -same
+        if head == "=":
+            return self.same(forms[0], forms[1], of)
         if head == "ite":
             condition, then, otherwise = forms
             return self.both([self.either(-condition, then), self.either(condition, otherwise)])
@@ -127,8 +124,7 @@ class Forms:
         """That a polynomial is zero."""
         if value_of(made) is not None:
             return FALSE if made else TRUE
-        said = plus({}, made, inverse(made[max(made)]))
-        return self._sum("=", said)
+        return self._sum("=", plus({}, made, inverse(made[max(made)])))
 
     def at_least(self, made: Polynomial) -> Form:
         """That a polynomial is not negative."""
@@ -163,10 +159,8 @@ class Forms:
 
     # ------------------------------------------------------------------ other terms
     def _value(self, head: Any, sort: Sort, forms: Sequence[Form]) -> Form | None:
-        if isinstance(head, tuple):
-            if head[0] == "value":
-                return self.number(constant(head[2]))
-            return self.number(constant(head[1])) if head[0] in ("int", "real") else None
+        if isinstance(head, tuple) and sort != FLOAT:
+            return self.number(constant(head[1]))
         if head in ("+", "*", "-", "neg", "to_real"):
             first, *others = map(self.polynomial, forms)
             if head == "neg":
@@ -221,13 +215,12 @@ class Forms:
             quotient = m // n if n > 0 else -(m // -n)
             return self.number(constant(quotient if head == "div" else m - n * quotient))
         if head in FLOATS:
-            kinds = [self.keys[form][0] for form in forms]
-            if any(not isinstance(kind, tuple) or kind[0] != "float" for kind in kinds):
-                return None
-            found = FLOATS[head](*(float_of(bits) for _, bits in kinds))
-            if head == "fp.add":
-                return self.make(("float", bits_of(found)), FLOAT, None, [])
-            return TRUE if found else FALSE
+            numerals = [self.keys[form][0] for form in forms]
+            if all(isinstance(numeral, tuple) for numeral in numerals):
+                found = FLOATS[head](*(float.fromhex(text) for _, text in numerals))
+                if head == "fp.add":
+                    return self.make((FLOAT, found.hex()), FLOAT, None, [])
+                return TRUE if found else FALSE
         return None
 
     # ------------------------------------------------------------------ numbers
@@ -238,22 +231,10 @@ class Forms:
             if found > MOST:
                 raise Rejected("it has too many terms")
             self.keys.append(key)
-            below = depth = 0
+            below = 0
             for part in parts:
                 below |= 1 << part | self.inside[part]
-                depth = max(depth, self.depths[part])
             self.inside.append(below)
-            self.depths.append(depth + 1)
             if key[0] == "ite":
                 self.conditional |= 1 << found
         return found
-
-
-def float_of(bits: int) -> float:
-    """The number that 64 bits are."""
-    (found,) = struct.unpack(">d", bits.to_bytes(8, "big"))
-    return float(found)
-
-
-def bits_of(number: float) -> int:
-    return int.from_bytes(struct.pack(">d", number), "big")

@@ -1,4 +1,4 @@
-"""Polynomials over fractions: numbers by monomial, which is a sorted tuple of what it multiplies."""
+"""Polynomials over fractions: numbers by monomial, which is what it multiplies, the largest first."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def product(left: Polynomial, right: Polynomial) -> Polynomial:
         raise Rejected("a polynomial is too large")
     made: Polynomial = {}
     for monomial, factor in left.items():
-        shifted = {tuple(sorted(monomial + other)): value for other, value in right.items()}
+        shifted = {tuple(sorted(monomial + other)[::-1]): value for other, value in right.items()}
         made = plus(made, shifted, factor)
     return made
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from psem_check.check import Checked
-from psem_check.forms import float_of
 from psem_check.terms import ORDER, Sort, Symbol, Term, Terms
 from psem_check.tree import Part, Theorem
 
@@ -15,11 +14,7 @@ INFIX = ("and", "or", "=>", "=", "+", "*", "-", "/", "div", "mod", *ORDER)
 
 def lines_of(claim: Checked, brief: bool = False) -> Iterator[str]:
     """What is printed of a claim."""
-    open_ = len(claim.open)
-    verdict = f"checked but for {open_} obligations" if open_ else "checked"
-    yield f"{claim.id} {claim.verdict}: {verdict} ({claim.obligations} obligations)"
-    for each in claim.open:
-        yield f"  NOT CHECKED {each.name}: {each.why}"
+    yield f"{claim.id} {claim.verdict}: checked ({claim.obligations} obligations)"
     if brief:
         return
     yield f'  "{claim.statement}"'
@@ -46,13 +41,11 @@ def _of_part(part: Part, theorems: list[Theorem]) -> Iterator[str]:
         for variable, value in theorem.values:
             name = _text(part.terms, variable, [])
             yield from _formula(part.terms, value, f"    false where {name} = ")
-    for which in under:
-        hypothesis = part.hypotheses[which]
-        said.append(hypothesis.formula)
-        kind = f"axiom {hypothesis.axiom}" if hypothesis.axiom else "hypothesis"
-        yield f"  {kind} {hypothesis.name}"
-        yield from _for_all(part, (hypothesis.formula,))
-        yield from _formula(part.terms, hypothesis.formula)
+    for hypothesis in (part.theorems[which] for which in under):
+        said += hypothesis.formulas
+        yield f"  hypothesis {hypothesis.name}"
+        yield from _for_all(part, hypothesis.formulas)
+        yield from _statement(part.terms, hypothesis)
     yield from _symbols(part, said)
 
 
@@ -65,21 +58,21 @@ def _for_all(part: Part, said: Iterable[Term]) -> Iterator[str]:
 def _symbols(part: Part, said: list[Term]) -> Iterator[str]:
     """Sorts and definitions of the symbols in what is said, and in definitions."""
     symbols = part.terms.symbols
+    defined = [theorem for theorem in part.theorems if theorem.defines]
     seen: set[int] = set()
-    while said:
-        new = part.terms.symbols_in(said) - seen
+    while new := part.terms.symbols_in(said) - seen:
         seen |= new
-        defined = [d for s in new for d in part.definitions.get(s, ())]
-        said = [t for d in defined for t in d.formulas]
+        said = [f for theorem in defined if new & {*theorem.defines} for f in theorem.formulas]
     if seen:
         yield f"  for {'; '.join(_declared(symbols[s]) for s in sorted(seen))}"
     sorts = [sort for s in seen for sort in (*symbols[s].arguments, symbols[s].sort)]
-    for name, values in sorted({*_kinds(sorts)}):
+    parts = {part for sort in sorts for part in (sort[1:] if sort[0] == "Array" else (sort,))}
+    for _, name, values in sorted(part for part in parts if part[0] == "Values"):
         yield f"  where {name} is one of {', '.join(values)}"
-    for symbol in sorted(seen & part.definitions.keys()):
-        yield f"  definition of {symbols[symbol].name}"
-        for definition in part.definitions[symbol]:
-            yield from _statement(part.terms, definition)
+    for theorem in defined:
+        if seen & {*theorem.defines}:
+            yield f"  definition of {', '.join(symbols[s].name for s in theorem.defines)}"
+            yield from _statement(part.terms, theorem)
 
 
 def _declared(symbol: Symbol) -> str:
@@ -95,16 +88,6 @@ def _sort(sort: Sort) -> str:
         case _, name, *_:
             return str(name)
     return str(sort)
-
-
-def _kinds(sorts: Iterable[Sort]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The enumerations in sorts, with their values."""
-    for sort in sorts:
-        match sort:
-            case "Values", name, values:
-                yield name, values
-            case "Array", *parts:
-                yield from _kinds(parts)
 
 
 def _statement(terms: Terms, theorem: Theorem) -> Iterator[str]:
@@ -130,13 +113,13 @@ def _formula(terms: Terms, formula: Term, before: str = "    ") -> Iterator[str]
 def _text(terms: Terms, term: Term, arguments: list[str]) -> str:
     several = ", ".join(arguments)
     match terms.heads[term]:
-        case "value", (_, _, names), which:
-            return str(names[which])
-        case "float", bits:
-            return repr(float_of(bits))
-        case "symbol", number:
-            name = terms.symbols[number].name
+        case int() as symbol:
+            name = terms.symbols[symbol].name
             return f"{name}({several})" if arguments else name
+        case (_, _, names), which:
+            return str(names[which])
+        case "Float64", text:
+            return repr(float.fromhex(text))
         case _, constant:
             text = str(constant)
             return f"({text})" if "/" in text else text.lower()

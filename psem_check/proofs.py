@@ -3,22 +3,21 @@
 A step is one of these:
 ["follows", conclusion, premises], by the meaning of connectives and equality: premises are numbers of
 facts, which come first, and of earlier steps;
-["products", comparisons, summands, multiples]: that comparisons do not hold together, by what products
-of them add up to;
+["products", comparisons, summands]: that comparisons do not hold together, by what products of them add
+up to;
 ["law", name, terms], by what operators mean.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from typing import Any
 
 from psem_check.cases import Cases
 from psem_check.forms import Forms
-from psem_check.polynomials import Polynomial, constant, plus, product, value_of
-from psem_check.reader import Graph, listed, member
-from psem_check.terms import BOOL, NUMBERS, Rejected, Term, Terms, named
+from psem_check.polynomials import Polynomial, plus, product, value_of
+from psem_check.reader import Graph, member
+from psem_check.terms import BOOL, Rejected, Term, Terms, named
 
 WORK = 300_000  # terms that are looked at in one step
 
@@ -27,9 +26,8 @@ def check_proof(graph: Graph, facts: Sequence[Term], proof: Sequence[Any]) -> No
     """Raise Rejected unless the last step of the proof concludes that the facts are impossible."""
     steps = Steps(graph, facts)
     for number, step in enumerate(proof):
-        rule, *given = listed(step) or ["nothing"]
-        with named(f"step {number}, {rule}"):
-            steps.take(rule, *given)
+        with named(f"step {number}"):
+            steps.take(*step)
     if steps.conclusions[-1:] != [graph.terms.false]:
         raise Rejected("it does not end in a contradiction")
 
@@ -45,11 +43,7 @@ class Steps:
 
     def take(self, rule: str, *given: Any) -> None:
         """One step further. Raises Rejected unless it follows its rule."""
-        rules: dict[str, Callable[..., Term]] = {
-            "follows": self._follows,
-            "products": self._products,
-            "law": self._law,
-        }
+        rules = {"follows": self._follows, "products": self._products, "law": self._law}
         if rule not in rules:
             raise Rejected("it is not a rule")
         self.conclusions.append(rules[rule](*given))
@@ -58,77 +52,53 @@ class Steps:
         said = self.graph.term(conclusion)
         if self.terms.sorts[said] != BOOL:
             raise Rejected("its conclusion is no formula")
-        if not self.follows([member(premise, self.conclusions) for premise in premises], said):
+        known = [self.forms.of(member(premise, self.conclusions)) for premise in premises]
+        if not Cases(self.forms, WORK).impossible([*known, -self.forms.of(said)]):
             raise Rejected("it does not follow")
         return said
 
-    def _products(self, of: Sequence[Any], summands: Sequence[Any], multiples: Sequence[Any]) -> Term:
-        terms = [(position, self.graph.term(number)) for position, number in multiples]
-        return self.products([self.graph.term(number) for number in of], summands, terms)
-
-    def _law(self, name: Any, of: Sequence[Any]) -> Term:
-        return law(self.terms, name, [self.graph.term(number) for number in of])
-
-    def follows(self, known: Sequence[Term], said: Term, work: int = WORK) -> bool:
-        """Whether premises imply a conclusion by the meaning of connectives and equality."""
-        formulas = [*map(self.forms.of, known), -self.forms.of(said)]
-        return Cases(self.forms, work).impossible(formulas)
-
-    def products(
-        self, of: Sequence[Term], summands: Sequence[Any], multiples: Sequence[tuple[int, Term]]
-    ) -> Term:
+    def _products(self, of: Sequence[Any], summands: Sequence[Any]) -> Term:
         """That comparisons do not hold together: multiplied, they add up to a negative number.
 
         Each is a polynomial that is positive, not negative, or zero. So is a product of the first two
-        kinds, a sum of these with positive factors, and with that any multiple of the third kind.
-        `summands`: [numerator, denominator, [comparisons, by position]]; `multiples`: [comparison, by
-        position, term].
+        kinds, with a positive number, and with anything a product of which one factor is zero.
+        `summands`: [a term, [comparisons, by position]], which are multiplied.
         """
-        compared = [self.compared(formula) for formula in of]
+        formulas = list(map(self.graph.term, of))
+        compared = list(map(self.compared, formulas))
         total: Polynomial = {}
         strict = False
-        for numerator, denominator, factors in summands:
-            if not type(numerator) is type(denominator) is int or min(numerator, denominator) <= 0:
-                raise Rejected("a factor is not positive")
-            made = constant(Fraction(numerator, denominator))
+        for multiplier, factors in summands:
+            made = self._polynomial(self.graph.term(multiplier))
             chosen = [member(position, compared) for position in factors]
-            for relation, polynomial in chosen:
-                if relation == "=":
-                    raise Rejected("an equation is no factor")
+            relations = {relation for relation, _ in chosen}
+            if "=" not in relations:
+                if (value_of(made) or 0) <= 0:
+                    raise Rejected("a factor is not positive")
+                strict = strict or ">=" not in relations
+            for _, polynomial in chosen:
                 made = product(made, polynomial)
             total = plus(total, made)
-            strict = strict or all(relation == ">" for relation, _ in chosen)
-        for position, multiplier in multiples:
-            relation, polynomial = member(position, compared)
-            if relation != "=" or self.terms.sorts[multiplier] not in NUMBERS:
-                raise Rejected("not a multiple of an equation")
-            total = plus(total, product(polynomial, self._polynomial(multiplier)))
         left = value_of(total)
         if left is None or left > 0 or not (left or strict):
             raise Rejected("they do not add up to a negative number")
-        return self.terms.negation(self.terms.conjunction(of))
+        return self.terms.negation(self.terms.conjunction(formulas))
+
+    def _law(self, name: str, of: Sequence[Any]) -> Term:
+        return LAWS[name](self.terms, *map(self.graph.term, of))
 
     def compared(self, formula: Term) -> tuple[str, Polynomial]:
-        """What a comparison of numbers says of a polynomial: that it is `>`, `>=` or `=` zero."""
-        sides = self.terms.arguments[formula]
-        if self.terms.heads[formula] != "=" or self.terms.sorts[sides[0]] not in NUMBERS:
+        """What a comparison says of a polynomial: that it is `>`, `>=` or `=` zero."""
+        if self.terms.heads[formula] != "=":
             return self.forms.compared(self.forms.of(formula))
-        left, right = map(self._polynomial, sides)
+        left, right = map(self._polynomial, self.terms.arguments[formula])
         return "=", plus(left, right, -1)
 
     def _polynomial(self, term: Term) -> Polynomial:
         return self.forms.polynomial(self.forms.of(term))
 
 
-# ---------------------------------------------------------------------- laws
-def law(terms: Terms, name: str, of: Sequence[Term]) -> Term:
-    """What holds of terms by what an operator means. Raises Rejected if there is no such law."""
-    count = {"read": 4, "value": 1}.get(name, 2)
-    if name not in LAWS or len(of) != count:
-        raise Rejected("it is not a law")
-    return LAWS[name](terms, *of)
-
-
+# ---------------------------------------------------------------------- laws: what holds of any terms
 def _quotient(terms: Terms, a: Term, b: Term) -> Term:
     """(a / b) b = a, or b is zero."""
     whole = terms.make("*", terms.make("/", a, b), b)
@@ -155,11 +125,12 @@ def _read(terms: Terms, array: Term, at: Term, value: Term, index: Term) -> Term
 def _value(terms: Terms, one: Term) -> Term:
     """A term of an enumeration is one of its values."""
     sort = terms.sorts[one]
-    if not isinstance(sort, tuple) or sort[0] != "Values":
+    kind, _, names = sort
+    if kind != "Values":
         raise Rejected("not of an enumeration")
-    values = [terms.make(("value", sort, i)) for i in range(len(sort[2]))]
-    cases = [terms.equal(one, value) for value in values]
-    return terms.make("or", *cases) if len(cases) > 1 else cases[0]
+    values = [terms.make((sort, i)) for i in range(len(names))]
+    others = [terms.negation(terms.equal(one, value)) for value in values]
+    return terms.negation(terms.conjunction(others))
 
 
 LAWS: dict[str, Callable[..., Term]] = {

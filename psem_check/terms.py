@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 Term: TypeAlias = int
 Sort: TypeAlias = Any  # a name, or ("Array", index, element), ("Sort", name), ("Values", name, names)
-Head: TypeAlias = Any  # an operator's name, or (kind, what it is) of a constant or an application
+Head: TypeAlias = Any  # an operator's name, a symbol's number, or (sort, what it is) of a constant
 
 BOOL, INT, REAL, FLOAT = "Bool", "Int", "Real", "Float64"
 NUMBERS = (INT, REAL)
@@ -27,7 +27,7 @@ ALIKE: dict[str, tuple[int, int, Sequence[Sort], Sort]] = {
     "not": (1, 1, (BOOL,), BOOL),
     "=>": (2, 2, (BOOL,), BOOL),
     **dict.fromkeys(("and", "or"), (2, MANY, (BOOL,), BOOL)),
-    **dict.fromkeys(("=", "distinct"), (2, 2, (), BOOL)),
+    "=": (2, 2, (), BOOL),
     **dict.fromkeys(ORDER, (2, 2, NUMBERS, BOOL)),
     **dict.fromkeys(("+", "*"), (2, MANY, NUMBERS, "")),
     "-": (2, 2, NUMBERS, ""),
@@ -73,23 +73,20 @@ class Terms:
         self.arguments: list[tuple[Term, ...]] = []
         self.sorts: list[Sort] = []
         self._numbers: dict[tuple[Head, tuple[Term, ...]], Term] = {}
-        self.false = self.make(("bool", False))
-        self.true = self.make(("bool", True))
+        self.false = self.make((BOOL, False))
+        self.true = self.make((BOOL, True))
 
     def make(self, head: Head, *arguments: Term) -> Term:
         """The term with this head. Raises Rejected if its arguments are of other sorts."""
         key = (head, arguments)
         known = self._numbers.get(key)
         if known is None:
-            sort = self._sort(head, [self.sorts[a] for a in arguments])
+            sort = self._sort(head, tuple(self.sorts[a] for a in arguments))
             known = self._numbers[key] = len(self.heads)
             self.heads.append(head)
             self.arguments.append(arguments)
             self.sorts.append(sort)
         return known
-
-    def apply(self, symbol: int, *arguments: Term) -> Term:
-        return self.make(("symbol", symbol), *arguments)
 
     def equal(self, left: Term, right: Term) -> Term:
         return self.make("=", left, right)
@@ -108,16 +105,12 @@ class Terms:
 
     def number(self, value: Fraction | int, sort: Sort) -> Term:
         """The numeral of a value."""
-        if sort == INT and value == int(value):
-            return self.make(("int", int(value)))
-        if sort == REAL:
-            return self.make(("real", Fraction(value)))
-        raise Rejected(f"{value} is not of sort {sort}")
+        return self.make((sort, Fraction(value) if sort == REAL else int(value)))
 
     def symbol_of(self, term: Term) -> int | None:
         """The symbol that a constant or an application is of."""
         head = self.heads[term]
-        return head[1] if isinstance(head, tuple) and head[0] == "symbol" else None
+        return head if isinstance(head, int) else None
 
     # ------------------------------------------------------------------ traversals
     def below(self, terms: Iterable[Term], known: Container[Term] = ()) -> list[Term]:
@@ -149,33 +142,21 @@ class Terms:
         return done[term]
 
     # ------------------------------------------------------------------ sorts
-    def _sort(self, head: Head, sorts: list[Sort]) -> Sort:
-        found = self._of_constant(head, sorts) if isinstance(head, tuple) else _of_operator(head, sorts)
-        if found is None:
-            raise Rejected(f"{head} has no arguments of sorts {sorts}")
-        return found
-
-    def _of_constant(self, head: tuple[Any, ...], sorts: list[Sort]) -> Sort | None:
-        match head:
-            case "symbol", number:
-                symbol = self.symbols[number]
-                return symbol.sort if tuple(sorts) == symbol.arguments else None
-            case "value", ("Values", _, names) as sort, which if not sorts and 0 <= which < len(names):
+    def _sort(self, head: Head, sorts: tuple[Sort, ...]) -> Sort:
+        match head, sorts:
+            case int(), _ if self.symbols[head].arguments == sorts:
+                return self.symbols[head].sort
+            case (sort, _), ():
                 return sort
-        plain = {"bool": BOOL, "int": INT, "real": REAL, "float": FLOAT}
-        return None if sorts else plain.get(head[0])
-
-
-def _of_operator(head: str, sorts: list[Sort]) -> Sort | None:
-    """The sort of an application of an operator; None if there is no such application."""
-    match head, sorts:
-        case "ite", ["Bool", then, other] if then == other:
-            return then
-        case "select", [("Array", index, element), at] if at == index:
-            return element
-        case "store", [("Array", index, element), at, new] if (at, new) == (index, element):
-            return sorts[0]
-    least, most, of, gives = ALIKE.get(head, (1, 0, (), BOOL))
-    if not least <= len(sorts) <= most or sorts.count(sorts[0]) < len(sorts):
-        return None
-    return (gives or sorts[0]) if (sorts[0] in of if of else sorts[0] != FLOAT) else None
+            case "ite", ("Bool", then, other) if then == other:
+                return then
+            case "select", (("Array", index, element), at) if at == index:
+                return element
+            case "store", (("Array", *parts), *new) if new == parts:
+                return sorts[0]
+        least, most, of, gives = ALIKE.get(head, (1, 0, (), BOOL))
+        if not least <= len(sorts) <= most or sorts.count(sorts[0]) < len(sorts):
+            raise Rejected(f"{head} has no arguments of sorts {sorts}")
+        if sorts[0] not in of if of else sorts[0] == FLOAT:
+            raise Rejected(f"{head} is not of sort {sorts[0]}")
+        return gives or sorts[0]

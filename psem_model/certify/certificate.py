@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import lzma
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from proofs.registry import Result
 from psem_check.check import graph_of, part_of
 from psem_check.reader import VERSION, Graph
 from psem_check.terms import Term
-from psem_check.tree import Obligation
+from psem_check.tree import Part
 from psem_model.audit import remembered
 from psem_model.certify.prover import proofs
 from psem_model.certify.questions import Lists, Reader, key_of, question
@@ -73,7 +73,7 @@ def add_proofs(
 ) -> None:
     """Of each obligation the proof that is found for its question, or why there is none."""
     graph, asked = questions(document)
-    found = find(list(dict.fromkeys(text for of in asked for _, text in of)))
+    found = find(list(dict.fromkeys(text for _, text in asked)))
     lists = Lists(
         graph.terms,
         nodes=document["terms"],
@@ -83,18 +83,38 @@ def add_proofs(
         symbol_numbers={number: number for number in range(len(graph.terms.symbols))},
         numbers={term: number for number, term in enumerate(graph.numbers)},
     )
-    for claim, of in zip(document["claims"], asked, strict=True):
-        claim["proofs"] = [written(lists, obligation.facts, found[text]) for obligation, text in of]
+    for (_, place, key), (facts, text) in zip(places(document), asked, strict=True):
+        place[key] = written(lists, facts, found[text])
 
 
-def questions(document: Mapping[str, Any]) -> tuple[Graph, list[list[tuple[Obligation, str]]]]:
-    """The obligations of each claim of a certificate, and their questions."""
-    graph, found = graph_of(document), []
+@dataclass
+class Asked(Part):
+    """A part that notes what is left to show, and takes it for shown."""
+
+    facts: list[tuple[Term, ...]] = field(default_factory=list)
+
+    def impossible(self, facts: Sequence[Term], proof: Any) -> None:
+        self.facts.append(tuple(facts))
+
+
+def questions(document: Mapping[str, Any]) -> tuple[Graph, list[tuple[tuple[Term, ...], str]]]:
+    """The facts of each obligation of a certificate, and its question."""
+    graph = graph_of(document)
+    given = [part for claim in document["claims"] for part in claim["parts"]]
+    parts = [part_of(graph, each, Asked) for each in given]
+    several = [facts for part in parts if isinstance(part, Asked) for facts in part.facts]
+    return graph, [(facts, question(graph.terms, facts)) for facts in several]
+
+
+def places(document: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Where the proofs of a certificate are, in order: of which step, in what, by which key."""
     for claim in document["claims"]:
-        parts = [part_of(graph, given) for given in claim["parts"]]
-        several = [obligation for part in parts for obligation in part.obligations]
-        found.append([(each, question(graph.terms, each.facts)) for each in several])
-    return graph, found
+        for step in (step for part in claim["parts"] for step in part["steps"]):
+            name = f"{claim['id']} {step.get('name')}"
+            if step["rule"] == "prove":
+                yield name, step, "proof"
+            elif step["rule"] == "induct":
+                yield from ((name, step["proof"], which) for which in range(2))
 
 
 def written(lists: Lists, facts: Sequence[Term], proof: Mapping[str, Any]) -> list[Any] | str:
@@ -112,9 +132,8 @@ def written(lists: Lists, facts: Sequence[Term], proof: Mapping[str, Any]) -> li
         if rule == "law":
             steps.append([rule, first, [number(term) for term in given[0]]])
         elif rule == "products":
-            summands, multiples = given
             of = [number(term) for term in first]
-            steps.append([rule, of, summands, [[i, number(term)] for i, term in multiples]])
+            steps.append([rule, of, [[number(term), by] for term, by in given[0]]])
         else:
             steps.append([rule, number(first), *given])
     return steps
@@ -147,8 +166,5 @@ def compressed(document: Mapping[str, Any], tell: Tell = lambda done, of: None) 
 
 def missing(document: Mapping[str, Any]) -> list[str]:
     """Why obligations have no proof, in sentences."""
-    if not any(type(proof) is str for claim in document["claims"] for proof in claim["proofs"]):
-        return []
-    found = zip(document["claims"], questions(document)[1], strict=True)
-    pairs = [(c["id"], *each) for c, of in found for each in zip(of, c["proofs"], strict=True)]
-    return [f"{id} {of.name}: {proof}" for id, (of, _), proof in pairs if type(proof) is str]
+    found = [(name, place[key]) for name, place, key in places(document)]
+    return [f"{name}: {proof}" for name, proof in found if type(proof) is str]

@@ -16,7 +16,6 @@ KINDS = {
     "or": Kind.OR,
     "=>": Kind.IMPLIES,
     "=": Kind.EQUAL,
-    "distinct": Kind.DISTINCT,
     "ite": Kind.ITE,
     "+": Kind.ADD,
     "*": Kind.MULT,
@@ -38,8 +37,9 @@ TOTAL = {  # zero by zero, but for the remainder, which is then the dividend
     Kind.INTS_DIVISION_TOTAL: "div",
     Kind.INTS_MODULUS_TOTAL: "mod",
 }
-OPERATORS = {**{kind: name for name, kind in KINDS.items()}, **TOTAL, Kind.XOR: "distinct"}
-MIXED = ("+", "*", "-", "=", "distinct", "<", "<=", ">", ">=", "ite", "/")
+OPERATORS = {**{kind: name for name, kind in KINDS.items()}, **TOTAL}
+DIFFER = (Kind.DISTINCT, Kind.XOR)
+MIXED = ("+", "*", "-", "=", "<", "<=", ">", ">=", "ite", "/")
 BY_ZERO = {SkolemId.DIV_BY_ZERO: "/", SkolemId.INT_DIV_BY_ZERO: "div", SkolemId.MOD_BY_ZERO: "mod"}
 
 
@@ -78,20 +78,18 @@ class Bridge:
         arguments = [self._there[a] for a in self.terms.arguments[term]]
         if isinstance(head, str):
             return manager.mkTerm(KINDS[head], *arguments)
-        kind, what = head[0], head[1]
-        if kind == "symbol":
-            symbol = self._symbol(what)
+        if isinstance(head, int):
+            symbol = self._symbol(head)
             return manager.mkTerm(Kind.APPLY_UF, symbol, *arguments) if arguments else symbol
-        if kind == "bool":
+        sort, what = head
+        if sort == BOOL:
             return manager.mkBoolean(what)
-        if kind == "int":
+        if sort == INT:
             return manager.mkInteger(what)
-        if kind == "real":
+        if sort == REAL:
             return manager.mkReal(f"{what.numerator}/{what.denominator}")
-        if kind == "value":
-            values = self._sort(what).getDatatype()
-            return manager.mkTerm(Kind.APPLY_CONSTRUCTOR, values[head[2]].getTerm())
-        raise Unknown(str(head))
+        values = self._sort(sort).getDatatype()
+        return manager.mkTerm(Kind.APPLY_CONSTRUCTOR, values[what].getTerm())
 
     def _symbol(self, symbol: int) -> Any:
         if symbol not in self._symbols:
@@ -101,7 +99,7 @@ class Bridge:
                 sort = self.manager.mkFunctionSort([self._sort(a) for a in said.arguments], sort)
             made = self.manager.mkConst(sort, said.name)
             self._symbols[symbol] = made
-            self._back[made] = self.terms.apply(symbol) if not said.arguments else -1 - symbol
+            self._back[made] = self.terms.make(symbol) if not said.arguments else -1 - symbol
         return self._symbols[symbol]
 
     def _sort(self, sort: Sort) -> Any:
@@ -176,6 +174,8 @@ class Bridge:
             return self._applied(term, arguments)
         if kind == Kind.ABS:
             return absolute(terms, *arguments)
+        if kind in DIFFER and len(arguments) == 2:
+            return terms.negation(self._of_operator("=", arguments))
         if kind not in OPERATORS:
             raise Unknown(str(kind))
         made = self._of_operator(OPERATORS[kind], arguments)
@@ -191,7 +191,7 @@ class Bridge:
     def _value(self, of: Any, name: str) -> Term:
         for sort, made in self._sorts.items():
             if made == of:
-                return self.terms.make(("value", sort, sort[2].index(name)))
+                return self.terms.make((sort, sort[2].index(name)))
         raise Unknown(name)
 
     def _applied(self, term: Any, arguments: list[Term]) -> Term:
@@ -201,7 +201,7 @@ class Bridge:
                 raise Unknown(f"the skolem {term[0]}")
             zero = self.terms.number(0, self.terms.sorts[arguments[0]])
             return self._of_operator(operator, [arguments[0], zero])
-        return self.terms.apply(-1 - arguments[0], *arguments[1:])
+        return self.terms.make(-1 - arguments[0], *arguments[1:])
 
     def _of_operator(self, operator: str, arguments: list[Term]) -> Term:
         """With `to_real` where cvc5 mixes integers and real numbers."""

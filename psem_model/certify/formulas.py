@@ -77,7 +77,7 @@ class Formulas:
     def _value(self, made: Polynomial, sort: Sort) -> Term:
         """An atom, or a value of an enumeration, by its number."""
         if set(made) <= {ONE}:
-            return self.terms.make(("value", sort, int(made.get(ONE, 0))))
+            return self.terms.make((sort, int(made.get(ONE, 0))))
         if len(made) > 1 or [*made.values()] != [1]:
             raise Unwritten("a sum of values")
         ((monomial, _),) = made.items()
@@ -101,8 +101,8 @@ class Formulas:
 
     def _takes(self, head: object, sort: Sort, of: Sort, count: int) -> tuple[Sort, ...]:
         """The sorts of an operator's arguments, or a symbol's."""
-        if isinstance(head, tuple):
-            return self.terms.symbols[head[1]].arguments if head[0] == "symbol" else ()
+        if isinstance(head, int):
+            return self.terms.symbols[head].arguments
         if head == "ite":
             return (BOOL, sort, sort)
         return (of, *of[1:])[:count] if head in ("select", "store") else (of,) * count

@@ -58,7 +58,7 @@ class Lemmas:
     def _is_plain(self, said: Term) -> bool:
         """Whether it follows from nothing."""
         try:
-            return self.written.checker.follows([], said, SOON)
+            return self.written.follows([], said, SOON)
         except (Rejected, RecursionError):
             return False
 

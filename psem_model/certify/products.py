@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations_with_replacement
-from typing import Any
 
 import z3
 
@@ -17,7 +16,7 @@ from psem_model.certify.cores import RESOURCES, numeral, total
 
 FEW = 20  # numbers that are found without a solver, if there is but one way
 Compared = tuple[str, Polynomial]  # what is positive, not negative or zero
-Found = tuple[list[Any], list[tuple[int, Polynomial]]]
+Found = list[tuple[Polynomial, tuple[int, ...]]]  # by what products of which are multiplied
 
 
 def combined(said: Sequence[Compared], factors: int, degree: int, most: int) -> Found | None:
@@ -44,8 +43,9 @@ def combined(said: Sequence[Compared], factors: int, degree: int, most: int) -> 
     for unknown, i, m in multiples:
         if value := found.get(unknown):
             polynomials[i] = plus(polynomials.get(i, {}), {m: value})
-    worth = [(found.get(u, Fraction(0)), chosen) for u, chosen in summands]
-    return [(v.numerator, v.denominator, chosen) for v, chosen in worth if v], [*polynomials.items()]
+    worth = [(constant(found.get(u, 0)), chosen) for u, chosen in summands]
+    multiplied = [(made, (i,)) for i, made in polynomials.items()]
+    return [(made, chosen) for made, chosen in worth if made] + multiplied
 
 
 def _products(
@@ -64,7 +64,7 @@ def _products(
 def _multipliers(said: Sequence[Compared], degree: int) -> list[Monomial]:
     """Monomials up to a degree, and those by which one of an equation becomes one that is there."""
     there = {m for _, polynomial in said for m in polynomial}
-    atoms = sorted({atom for m in there for atom in m})
+    atoms = sorted({atom for m in there for atom in m}, reverse=True)
     found = {m for d in range(degree + 1) for m in combinations_with_replacement(atoms, d)}
     for relation, polynomial in said:
         for part in polynomial if relation == "=" else ():

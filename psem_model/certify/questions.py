@@ -10,7 +10,7 @@ from typing import Any
 
 from psem_check.proofs import check_proof
 from psem_check.reader import Graph
-from psem_check.terms import Sort, Term, Terms
+from psem_check.terms import BOOL, INT, REAL, Sort, Term, Terms
 
 
 @dataclass
@@ -25,6 +25,10 @@ class Lists:
     sort_numbers: dict[Sort, int] = field(default_factory=dict)
     symbol_numbers: dict[int, int] = field(default_factory=dict)
     numbers: dict[Term, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for sort in (BOOL, INT, REAL):  # a proof may need numerals of which there is none so far
+            self.sort(sort)
 
     def number(self, term: Term) -> int:
         """The number of a term in the list, to which it is added with all it is made of."""
@@ -47,14 +51,11 @@ class Lists:
         arguments = [self.numbers[a] for a in self.terms.arguments[term]]
         if isinstance(head, str):
             return [head, *arguments]
-        kind, what = head[0], head[1]
-        if kind == "symbol":
-            return ["apply", self.symbol(what), *arguments]
-        if kind == "bool":
-            return ["true" if what else "false"]
-        if kind == "real":
-            return ["real", what.numerator, what.denominator]
-        return ["value", self.sort(what), head[2]] if kind == "value" else [kind, what]
+        if isinstance(head, int):
+            return ["apply", self.symbol(head), *arguments]
+        sort, what = head
+        said = [what.numerator, what.denominator] if sort == REAL else [what]
+        return ["constant", self.sort(sort), *said]
 
     def symbol(self, symbol: int) -> int:
         if symbol not in self.symbol_numbers:

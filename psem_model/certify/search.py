@@ -49,7 +49,7 @@ class Proof:
 
     def _at_once(self) -> bool:
         try:
-            return self.written.checker.follows(self.facts, self.terms.false, SOON)
+            return self.written.follows(self.facts, self.terms.false, SOON)
         except Rejected:
             return False
 
@@ -82,7 +82,7 @@ class Proof:
         raise Unwritten("the checker does not see it")
 
     def _follows(self, known: Sequence[int], said: Term) -> bool:
-        return self.written.checker.follows([self.written.conclusions[k] for k in known], said)
+        return self.written.follows([self.written.conclusions[k] for k in known], said)
 
     def _by_sign(self, known: Sequence[int], assumed: list[Term], here: Case) -> list[int]:
         """Steps that refute that a number is positive, and that it is not."""

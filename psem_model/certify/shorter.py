@@ -102,7 +102,7 @@ class Shorter:
         if work < ENOUGH and len(known) > MOST:
             return False
         try:
-            return said in known or self.written.checker.follows(known, said, work)
+            return said in known or self.written.follows(known, said, work)
         except (Rejected, RecursionError):
             return False
 

@@ -8,9 +8,10 @@ from itertools import combinations
 from typing import Any
 
 from proofs.trusted import terms as trusted
+from proofs.trusted.folding import as_float
 from proofs.trusted.kernel import Kernel
 from proofs.trusted.parts import below
-from psem_check.terms import Sort, Symbol, Term, Terms
+from psem_check.terms import FLOAT, Sort, Symbol, Term, Terms
 
 
 class Translation:
@@ -38,7 +39,7 @@ class Translation:
         """Variables by name, and the terms in their place."""
         return [
             [
-                self.terms.apply(self.symbols[name]),
+                self.terms.make(self.symbols[name]),
                 self.term(trusted.IntVal(v) if type(v) is int else v),
             ]
             for name, v in values.items()
@@ -54,17 +55,17 @@ class Translation:
     def _made(self, term: trusted.Term, arguments: list[Term]) -> Term:
         terms = self.terms
         if term.op == "apply":
-            return terms.apply(self.symbol(term.of), *arguments)
+            return terms.make(self.symbol(term.of), *arguments)
         if term.op == "bool":
             return terms.true if term.of else terms.false
         if term.op == "number":
             return terms.number(Fraction(term.of), sort_of(term.sort))
         if term.op == "value":
-            return terms.make(("value", sort_of(term.sort), term.of))
+            return terms.make((sort_of(term.sort), term.of))
         if term.op == "float":
-            return terms.make(("float", term.of))
+            return terms.make((FLOAT, as_float(term).hex()))
         if term.op == "distinct":  # two by two
-            pairs = [terms.make(term.op, *pair) for pair in combinations(arguments, 2)]
+            pairs = [terms.negation(terms.equal(*pair)) for pair in combinations(arguments, 2)]
             return terms.conjunction(pairs)
         return terms.make(term.op, *arguments)
 

@@ -19,7 +19,7 @@ from psem_model.certify.translation import Translation
 
 
 def tree(results: Sequence[Result]) -> dict[str, Any]:
-    """A certificate that has no proofs yet: symbols, terms, and for each claim its steps."""
+    """A certificate, with nothing in place of proofs: symbols, terms, and for each claim its steps."""
     lists = Lists(Terms())
     claims = [_claim(result, lists) for result in results]
     return {
@@ -44,10 +44,8 @@ def _claim(result: Result, lists: Lists) -> dict[str, Any]:
     return {
         "id": result.claim.id,
         "statement": result.claim.statement,
-        "verdict": result.verdict,
         "parts": [part.json() for part in parts.values()],
         "theorems": [[order.index(k), parts[k].numbers[id(t)]] for k, t in returned],
-        "proofs": [],
     }
 
 
@@ -77,7 +75,7 @@ class Part:
         if id(step) not in self._at:
             self._at[id(step)] = self._count
             self._count += 2 if step.rule in ("recursion", "choose") else 1
-            self.steps.append({"rule": step.rule, **self._named(record), **self._arguments(step)})
+            self.steps.append(self._step(record))
         second = record.name.endswith(("_next", "_found")) and step.rule in ("recursion", "choose")
         self.numbers[id(theorem)] = self._at[id(step)] + second
 
@@ -90,22 +88,16 @@ class Part:
             "steps": self.steps,
         }
 
-    def _named(self, record: Record) -> dict[str, Any]:
-        rule = record.step.rule
+    def _step(self, record: Record) -> dict[str, Any]:
+        rule, name = record.step.rule, record.name
+        if rule in ("suppose", "axiom"):
+            return {"rule": "suppose", "name": name, "formula": self._one(record.goal)}
         if rule in ("recursion", "choose"):
-            return {"name": str(record.step.given["symbol"].name)}
-        return {} if rule == "instance" else {"name": record.name}
+            name = str(record.step.given["symbol"].name)
+        named = {} if rule == "instance" else {"name": name}
+        return {"rule": rule, **named, **self._arguments(record.step)}
 
     def _arguments(self, step: Step) -> dict[str, Any]:
-        if step.rule == "axiom":
-            symbols = step.given["symbols"]
-            functions = [self._one(s) for s in symbols if not is_term(s)]
-            variables = [self._one(s) for s in symbols if is_term(s)]
-            return {
-                "axiom_name": step.given["axiom"],
-                "functions": functions,
-                "variables": variables,
-            }
         if step.rule == "instance":
             values = self._values(step.given["terms"])
             return {"of": self._one(step.given["of"]), "values": values}
@@ -117,6 +109,9 @@ class Part:
         if step.rule == "induct":
             found["first"], found["then"] = found.pop("base"), found.pop("step")
             found["at"] = [self._values(terms) for terms in step.given["at"]]
+            found["proof"] = [None, None]
+        if step.rule == "prove":
+            found["proof"] = None
         return found
 
     def _values(self, terms: dict[str, Any]) -> list[list[int]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from psem_check.proofs import Steps, law
+from psem_check.cases import Cases
+from psem_check.proofs import LAWS, WORK, Steps
 from psem_check.reader import Graph
 from psem_check.terms import REAL, Term
 from psem_model.certify.formulas import Formulas
@@ -41,8 +42,14 @@ class Written:
             return self.terms.negation(self.terms.conjunction(given))
         return self.terms.implication(given, said)
 
+    def follows(self, known: Sequence[Term], said: Term, work: int = WORK) -> bool:
+        """Whether the checker sees that premises imply a conclusion."""
+        forms = self.checker.forms
+        formulas = [*map(forms.of, known), -forms.of(said)]
+        return Cases(forms, work).impossible(formulas)
+
     def law(self, name: str, *of: Term) -> int:
-        return self.step("law", law(self.terms, name, of), name, of)
+        return self.step("law", LAWS[name](self.terms, *of), name, of)
 
     def products(
         self, of: Sequence[Term], degrees: Iterable[tuple[int, int]], most: int = UNKNOWN
@@ -55,10 +62,9 @@ class Written:
         compared = [self.checker.compared(formula) for formula in of]
         for factors, degree in degrees:
             if found := combined(compared, factors, degree, most):
-                summands = tuple((n, d, tuple(chosen)) for n, d, chosen in found[0])
-                multiples = tuple((i, self.formulas.number(made, REAL)) for i, made in found[1])
-                said = self.checker.products(of, summands, multiples)
-                return self.step("products", said, tuple(of), summands, multiples)
+                summands = tuple((self.formulas.number(made, REAL), by) for made, by in found)
+                said = self.terms.negation(self.terms.conjunction(of))
+                return self.step("products", said, tuple(of), summands)
         return None
 
     def lists(self, last: int) -> dict[str, Any]:
@@ -83,9 +89,9 @@ class Written:
             if rule == "law":
                 steps.append([rule, given[0], [lists.number(term) for term in given[1]]])
             elif rule == "products":
-                of, summands, multiples = given
-                terms = [[i, lists.number(term)] for i, term in multiples]
-                steps.append([rule, [lists.number(term) for term in of], summands, terms])
+                of, summands = given
+                made = [[lists.number(term), by] for term, by in summands]
+                steps.append([rule, [lists.number(term) for term in of], made])
             else:
                 steps.append([rule, lists.number(said), [order[p] for p in given[0]]])
         return {"terms": lists.nodes[known:], "steps": steps}

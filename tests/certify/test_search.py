@@ -36,10 +36,12 @@ class Written:
         if isinstance(head, int):
             return terms.number(head, *of)
         if head in MODE[2]:
-            return terms.make(("value", MODE, MODE[2].index(head)))
+            return terms.make((MODE, MODE[2].index(head)))
         made = [part if isinstance(part, int) else self(*part) for part in of]
+        if head == "distinct":
+            return terms.negation(terms.equal(*made))
         return (
-            terms.apply(self.numbers[head], *made) if head in self.numbers else terms.make(head, *made)
+            terms.make(self.numbers[head], *made) if head in self.numbers else terms.make(head, *made)
         )
 
 

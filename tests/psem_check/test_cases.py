@@ -8,18 +8,13 @@ from hypothesis import strategies as st
 
 from psem_check.cases import Cases
 from psem_check.forms import Forms
-from psem_check.proofs import Steps
-from psem_check.reader import Graph
+from psem_check.proofs import LAWS
 from psem_check.terms import BOOL, INT, REAL, Rejected, Symbol, Terms
-from tests.support.certificates import Solver, worth
+from tests.support.certificates import Solver, follows, worth
 from tests.support.drawn import MODE, SYMBOLS, THING, drawn_formulas
 
 ATOMS = 4
-CONNECTIVES = ("not", "and", "or", "=>", "=", "ite", "distinct")
-
-
-def steps_of(terms):
-    return Steps(Graph(terms))
+CONNECTIVES = ("not", "and", "or", "=>", "=", "ite")
 
 
 @st.composite
@@ -27,7 +22,7 @@ def connected(draw, count):
     """A graph, and formulas of a few atoms in it."""
     terms = Terms()
     terms.symbols = [Symbol(f"p{i}", (), BOOL) for i in range(ATOMS)]
-    atoms = [terms.apply(i) for i in range(ATOMS)]
+    atoms = [terms.make(i) for i in range(ATOMS)]
 
     def made(depth):
         if not depth or draw(st.integers(0, 4)) == 0:
@@ -52,20 +47,20 @@ def test_what_follows_is_what_a_table_of_truth_says(drawn):
         return worth(terms, terms.substitute(formula, row))
 
     expected = all(holds(conclusion, row) for row in truth if all(holds(p, row) for p in premises))
-    assert steps_of(terms).follows(premises, conclusion) == expected
+    assert follows(terms, premises, conclusion) == expected
 
 
 @given(drawn_formulas(2, 5))
 def test_what_follows_is_valid(drawn):
     terms, (*premises, conclusion) = drawn
-    if steps_of(terms).follows(premises, conclusion):
+    if follows(terms, premises, conclusion):
         assert Solver(terms).follows(premises, conclusion) is not False
 
 
 @given(drawn_formulas(2, 5, sorts=(THING,)))
 def test_of_functions_and_equality_all_that_is_valid_follows(drawn):
     terms, (*premises, conclusion) = drawn
-    assert steps_of(terms).follows(premises, conclusion) == Solver(terms).follows(premises, conclusion)
+    assert follows(terms, premises, conclusion) == Solver(terms).follows(premises, conclusion)
 
 
 # ---------------------------------------------------------------------------- numbers
@@ -80,13 +75,13 @@ def taken_for_equal(one, other, sort=INT):
 
     def comparison(x, y, bound, relation):
         products = [
-            terms.make("*", terms.number(factor, sort), terms.apply(i))
+            terms.make("*", terms.number(factor, sort), terms.make(i))
             for i, factor in enumerate((x, y))
         ]
         return terms.make(relation, terms.make("+", *products), terms.number(bound, sort))
 
     said = terms.equal(comparison(*one), comparison(*other))
-    return steps_of(terms).follows([], said), Solver(terms).follows([], said)
+    return follows(terms, [], said), Solver(terms).follows([], said)
 
 
 @given(sides, sides, st.sampled_from([INT, REAL]))
@@ -117,7 +112,7 @@ def named():
     terms = Terms()
     terms.symbols = [*SYMBOLS, Symbol("k", (INT,), INT)]
     by_name = {s.name: i for i, s in enumerate(terms.symbols)}
-    return terms, lambda name, *of: terms.apply(by_name[name], *of)
+    return terms, lambda name, *of: terms.make(by_name[name], *of)
 
 
 def test_equals_are_replaced_inside_of_functions_and_sums(named):
@@ -125,47 +120,43 @@ def test_equals_are_replaced_inside_of_functions_and_sums(named):
     m, n, one = of("m"), of("n"), terms.number(1, INT)
     following = terms.equal(m, terms.make("+", n, one))
     same = terms.equal(of("k", terms.make("-", m, one)), of("k", n))
-    assert steps_of(terms).follows([following], same)
-    assert not steps_of(terms).follows([following], terms.equal(of("k", m), of("k", n)))
+    assert follows(terms, [following], same)
+    assert not follows(terms, [following], terms.equal(of("k", m), of("k", n)))
 
 
 def test_an_equation_of_a_term_with_one_that_it_is_in_comes_to_an_end(named):
     terms, of = named
     once, m, n = of("k", of("m")), of("m"), of("n")
     twice = of("k", once)
-    assert steps_of(terms).follows(
-        [terms.equal(twice, m), terms.equal(of("k", twice), m)], terms.equal(once, m)
-    )
-    assert not steps_of(terms).follows([terms.equal(twice, m), terms.equal(m, n)], terms.equal(once, m))
+    assert follows(terms, [terms.equal(twice, m), terms.equal(of("k", twice), m)], terms.equal(once, m))
+    assert not follows(terms, [terms.equal(twice, m), terms.equal(m, n)], terms.equal(once, m))
 
 
 def test_values_of_an_enumeration_differ_and_a_law_says_that_there_are_no_others(named):
     terms, of = named
     s = of("s")
-    values = [terms.make(("value", MODE, i)) for i in range(3)]
+    values = [terms.make((MODE, i)) for i in range(3)]
     others = [terms.negation(terms.equal(s, value)) for value in values[:2]]
-    steps = steps_of(terms)
-    assert steps.follows([terms.equal(s, values[0])], others[1])
-    assert not steps.follows(others, terms.equal(s, values[2]))
-    steps.graph.numbers.append(s)
-    steps.take("law", "value", [len(steps.graph.numbers) - 1])
-    assert steps.follows([*others, steps.conclusions[-1]], terms.equal(s, values[2]))
+    assert follows(terms, [terms.equal(s, values[0])], others[1])
+    assert not follows(terms, others, terms.equal(s, values[2]))
+    law = LAWS["value"](terms, s)
+    assert follows(terms, [*others, law], terms.equal(s, values[2]))
 
 
 def test_division_by_zero_is_nothing_in_particular(named):
     terms, of = named
     zero = terms.number(0, REAL)
     quotient = terms.make("/", of("x"), zero)
-    assert not steps_of(terms).follows([], terms.equal(quotient, zero))
-    assert steps_of(terms).follows(
-        [terms.equal(of("y"), of("x"))], terms.equal(quotient, terms.make("/", of("y"), zero))
+    assert not follows(terms, [], terms.equal(quotient, zero))
+    assert follows(
+        terms, [terms.equal(of("y"), of("x"))], terms.equal(quotient, terms.make("/", of("y"), zero))
     )
 
 
 def test_too_many_cases_are_rejected():
     terms = Terms()
     terms.symbols = [Symbol(f"p{i}", (), BOOL) for i in range(56)]
-    atoms = [terms.apply(i) for i in range(56)]
+    atoms = [terms.make(i) for i in range(56)]
     # no row of a table of eight pigeons and seven holes
     rows = [atoms[7 * i : 7 * i + 7] for i in range(8)]
     clauses = [terms.make("or", *row) for row in rows]

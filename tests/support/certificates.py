@@ -5,14 +5,17 @@ import json
 from functools import cache, reduce
 from itertools import count
 
+import pytest
 import z3
 
 from proofs.registry import Claim, prove, select
+from psem_check.cases import Cases
 from psem_check.check import check
 from psem_check.forms import TRUE, Forms
 from psem_check.polynomials import value_of
-from psem_check.terms import BOOL, INT, REAL
-from psem_model.certify.certificate import add_proofs
+from psem_check.proofs import WORK
+from psem_check.terms import BOOL, INT, REAL, Rejected
+from psem_model.certify.certificate import add_proofs, places
 from psem_model.certify.search import search
 from psem_model.certify.tree import tree
 
@@ -56,9 +59,22 @@ def changed(document):
     return copy.deepcopy(document)
 
 
-def opened(document):
-    """What is not checked of a certificate, over all claims."""
-    return [each for checked in check(document) for each in checked.open]
+def rejected(document):
+    """Why a certificate is rejected."""
+    with pytest.raises(Rejected) as caught:
+        list(check(document))
+    return str(caught.value)
+
+
+def proofs_in(document):
+    """The proofs of a certificate: in what, and by which key."""
+    return [(place, key) for _, place, key in places(document)]
+
+
+def follows(terms, premises, conclusion):
+    """Whether the checker sees that premises imply a conclusion."""
+    forms = Forms(terms)
+    return Cases(forms, WORK).impossible([*map(forms.of, premises), -forms.of(conclusion)])
 
 
 def worth(terms, term):
@@ -107,14 +123,13 @@ class Solver:
     def made(self, head, arguments):
         if isinstance(head, str):
             return OPERATORS[head](*arguments)
-        kind, what = head[0], head[1]
-        if kind == "symbol":
-            said = self.terms.symbols[what]
+        if isinstance(head, int):
+            said = self.terms.symbols[head]
             sorts = [self.sort(s) for s in (*said.arguments, said.sort)]
-            return z3.Function(f"{said.name}_{what}", *sorts)(*arguments)
-        if kind == "value":
-            return self.enumeration(what)[1][head[2]]
-        return {"bool": z3.BoolVal, "int": z3.IntVal, "real": z3.RealVal}[kind](what)
+            return z3.Function(f"{said.name}_{head}", *sorts)(*arguments)
+        sort, what = head
+        plain = {BOOL: z3.BoolVal, INT: z3.IntVal, REAL: z3.RealVal}
+        return plain[sort](what) if sort in plain else self.enumeration(sort)[1][what]
 
     def follows(self, premises, conclusion):
         """Whether the conclusion follows: True, False, or None if the solver cannot tell."""
@@ -130,7 +145,6 @@ OPERATORS = {
     "or": z3.Or,
     "=>": z3.Implies,
     "=": lambda a, b: a == b,
-    "distinct": z3.Distinct,
     "ite": z3.If,
     "+": lambda *a: z3.Sum(a),
     "*": lambda *a: reduce(lambda x, y: x * y, a),

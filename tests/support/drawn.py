@@ -40,11 +40,11 @@ class Drawn:
         kind = self.draw(st.sampled_from(kinds))
         if kind == "symbol":
             chosen = self.draw(st.sampled_from(known))
-            return terms.apply(chosen, *(self.one(s, depth - 1) for s in SYMBOLS[chosen].arguments))
+            return terms.make(chosen, *(self.one(s, depth - 1) for s in SYMBOLS[chosen].arguments))
         if kind == "number":
             return terms.number(self.draw(st.integers(-2, 2)), sort)
         if kind == "value":
-            return terms.make(("value", sort, self.draw(st.integers(0, 2))))
+            return terms.make((sort, self.draw(st.integers(0, 2))))
         if kind == "ite":
             return terms.make(kind, self.formula(depth - 1), *(self.one(sort, depth - 1) for _ in "ab"))
         if kind == "select":

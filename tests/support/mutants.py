@@ -4,7 +4,7 @@ import random
 from collections import Counter
 
 from psem_check.proofs import LAWS, Steps
-from psem_check.terms import BOOL, Rejected
+from psem_check.terms import BOOL, NUMBERS, Rejected
 from psem_model.certify.questions import asked
 from tests.support.certificates import Solver
 
@@ -32,7 +32,8 @@ class Mutants:
             if rule == "follows":
                 premises, more = [self.steps.conclusions[p] for p in given[1]], []
             elif rule == "products":
-                premises, more = [graph.term(number) for number in given[0]], given[1:]
+                summands = [[graph.term(multiplier), by] for multiplier, by in given[1]]
+                premises, more = [graph.term(number) for number in given[0]], summands
             self.known.append((rule, premises, self.steps.conclusions[-1], more))
         self.solver = Solver(self.terms)
 
@@ -54,7 +55,7 @@ class Mutants:
 
     def with_another_head(self, term):
         head, arguments = self.terms.heads[term], self.terms.arguments[term]
-        if isinstance(head, tuple) and head[0] in ("int", "real"):
+        if isinstance(head, tuple) and head[0] in NUMBERS:
             return self.terms.make((head[0], head[1] + self.choose.choice([-1, 1])))
         heads = [other for group in ALIKE if head in group for other in group]
         if heads:
@@ -81,6 +82,12 @@ class Mutants:
             return not given
         return given + self.choose.choice([-1, 1]) if isinstance(given, int) else given
 
+    def with_another_summand(self, summands):
+        which = self.choose.randrange(len(summands))
+        multiplier, by = summands[which]
+        other = [self.changed(multiplier), by] if self.choose.random() < 0.5 else None
+        return [*summands[:which], other or [multiplier, self.perturbed(by)], *summands[which + 1 :]]
+
     def mutant(self, step, rules):
         rule, premises, conclusion, more = step
         said = "conclusion" if rule == "follows" else "premise" if premises else "more"
@@ -91,7 +98,8 @@ class Mutants:
             new = self.changed(premises[which]) if self.choose.random() < 0.5 else same
             return rule, [*premises[:which], new, *premises[which + 1 :]], conclusion, more
         if kind == "more" and more:
-            return rule, premises, conclusion, self.perturbed(more)
+            other = self.with_another_summand if rule == "products" else self.perturbed
+            return rule, premises, conclusion, other(more)
         if kind == "rule":
             return self.choose.choice(rules), premises, conclusion, more
         return rule, premises, self.changed(conclusion), more
@@ -103,14 +111,19 @@ class Mutants:
         steps.forms = self.steps.forms
         given = more
         if rule == "follows":
-            graph.numbers.append(conclusion)
-            given = [len(graph.numbers) - 1, list(range(len(premises))), *more]
+            given = [self.number(conclusion), list(range(len(premises))), *more]
         elif rule == "products":
-            graph.numbers += premises
-            numbers = range(len(graph.numbers))[len(graph.numbers) - len(premises) :]
-            given = [[*numbers], *more]
+            given = [
+                [self.number(premise) for premise in premises],
+                [[self.number(multiplier), by] for multiplier, by in more],
+            ]
         steps.take(rule, *given)
         return steps.conclusions[-1]
+
+    def number(self, term):
+        """By which a step refers to a term."""
+        self.steps.graph.numbers.append(term)
+        return len(self.steps.graph.numbers) - 1
 
     def tried(self, step, rules):
         """What came of a mutant: rejected, valid, INVALID or unknown."""
@@ -119,7 +132,7 @@ class Mutants:
             if self.terms.sorts[conclusion] != BOOL or (rule, premises, conclusion, more) == step:
                 return "same"
             conclusion = self.taken(rule, premises, conclusion, more)
-        except (Rejected, ValueError, TypeError, IndexError):
+        except (Rejected, ValueError, TypeError, LookupError):
             return "rejected"
         valid = self.solver.follows(premises if rule == "follows" else [], conclusion)
         return {True: "valid", False: f"INVALID {rule}", None: "unknown"}[valid]
