@@ -38,6 +38,13 @@ def differing(plan: Plan) -> tuple[Difference, ...]:
 
 def is_applied(plan: Plan, difference: Difference) -> bool:
     """Whether without a difference of its profile a figure of the plan is another, or none can be."""
+    number = plan.profile.differs.index(difference)
+    if number not in plan.applied:
+        plan.applied[number] = _is_applied(plan, difference)
+    return plan.applied[number]
+
+
+def _is_applied(plan: Plan, difference: Difference) -> bool:
     other = without(plan, difference)
     try:
         return any(a != b for a, b in zip_longest(_figures(plan), _figures(other)))

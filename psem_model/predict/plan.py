@@ -10,6 +10,7 @@ from functools import cached_property
 from psem_model.predict.activations import Activations
 from psem_model.predict.chunks import apart, copied_at_once, fullest, states_that_pass
 from psem_model.predict.parts import BACKWARD, FORWARD, Moved, PartCosts, indices_of
+from psem_model.predict.stages import candidates, parts_of_chunks
 from psem_model.predict.weights import Group, Placeholders, StageWeights, of_parts, placeholders
 from psem_model.text.figures import counted
 from spec.costs.communication import Transfer, transfers
@@ -32,7 +33,7 @@ from spec.models.transformer import Transformer, is_layer
 from spec.models.values import FULL, Part
 from spec.numbers.arithmetic import Number
 from spec.pipelines.pipeline import Order, Pipeline
-from spec.pipelines.stages import Piece, alike, ends, parts_of, pieces, to_sum
+from spec.pipelines.stages import Piece, ends, pieces, to_sum
 from spec.plans.compose import Product
 from spec.plans.model_strategies import SAMPLES
 
@@ -70,6 +71,8 @@ class Plan:
     stored: str | None = None
     beside: Plan | None = field(default=None, compare=False, repr=False)
     told: int | None = None
+    # which differences of the profile change a figure, by number, as far as that was asked
+    applied: dict[int, bool] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @cached_property
     def derived(self) -> Step:
@@ -187,14 +190,10 @@ class Plan:
 
     @cached_property
     def stages(self) -> tuple[StageCosts, ...]:
-        """One stage of each kind: no other holds more, or sends more.
-
-        The first; of backwards in two parts more wait on later stages, and in a V these have more of
-        their second chunk, so that it may be the last.
-        """
-        found, ends = alike(self.model, self.pipe), -1 if self.pipe.in_two_parts else 0
-        kinds = ([StageCosts(self, of[end], len(of)) for end in (0, ends)] for of in found)
-        return tuple(max(kind, key=lambda stage: stage.activations) for kind in kinds)
+        """One stage of each kind: no other holds more, or sends more."""
+        kinds = candidates(self.model, self.pipe)
+        found = ([StageCosts(self, number, alike) for number in kind] for kind, alike in kinds)
+        return tuple(max(kind, key=lambda stage: stage.activations) for kind in found)
 
     @cached_property
     def _told_of(self) -> tuple[StageCosts, ...]:
@@ -228,7 +227,7 @@ class StageCosts:
     @cached_property
     def chunks(self) -> list[Counter[str]]:
         """How many of each part, chunk by chunk."""
-        return parts_of(self.plan.model, self.number, self.plan.pipe)
+        return parts_of_chunks(self.plan.model, self.number, self.plan.pipe)
 
     @cached_property
     def counts(self) -> dict[str, int]:

@@ -189,33 +189,41 @@ def _with_differences(file: File, profile: Profile, content: Mapping[str, Any], 
 
 def leaving_out(profile: Profile, left: Difference) -> Profile:
     """The profile without one of its differences from the textbook, and with all else that it says."""
-    every = found = TEXTBOOK
     if not left.given:  # of a profile that no file says
         return replace(profile, **{name: getattr(TEXTBOOK, name) for name in left.changes})
-    for difference in profile.differs:
-        every = changed(every, dict(difference.given))
-        found = found if difference is left else changed(found, dict(difference.given))
+    every = changed(TEXTBOOK, *(dict(each.given) for each in profile.differs))
+    found = changed(TEXTBOOK, *(dict(each.given) for each in profile.differs if each is not left))
     names = (each.name for each in fields(Profile))
     other = (name for name in names if getattr(profile, name) != getattr(every, name))
     return replace(found, **{name: getattr(profile, name) for name in other})
 
 
-def changed(profile: Profile, changes: Mapping[str, Any]) -> Profile:
-    """A profile with what a file that is `like` it would change. Raises BadInput."""
-    file = File(profile.name, "", {**changes})
-    for key, given in file.known((), file.content, CHANGES, KEYS).items():
-        profile = _changed(file, (key,), profile, given)
-    return profile
+def changed(profile: Profile, *changes: Mapping[str, Any]) -> Profile:
+    """A profile with what files that are `like` it would change, in turn. Raises BadInput."""
+    values: dict[str, Any] = {}  # of fields, so far
+    for each in changes:
+        file = File(profile.name, "", {**each})
+        for key, given in file.known((), file.content, CHANGES, KEYS).items():
+            values |= _change(file, (key,), profile, given, values)
+    return replace(profile, **values)
 
 
 def _changed(file: File, path: Keys, profile: Profile, given: Any) -> Profile:
     """The profile with the change that the key at a place makes."""
+    return replace(profile, **_change(file, path, profile, given, {}))
+
+
+def _change(
+    file: File, path: Keys, profile: Profile, given: Any, changed: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The values of fields that the key at a place gives, of a profile with some changed already."""
     key = str(path[-1])
     field = CHANGED_BY.get(key, key)
-    change: dict[str, Any] = {field: CHANGES[key](file, path, getattr(profile, field), given)}
+    before = changed[field] if field in changed else getattr(profile, field)
+    values: dict[str, Any] = {field: CHANGES[key](file, path, before, given)}
     if key == "buckets":
-        change["units"] = Units.BUCKET
-    return replace(profile, **change)
+        values["units"] = Units.BUCKET
+    return values
 
 
 def _words(file: File, path: Keys, table: Mapping[str, Any], key: str) -> str:
