@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
+from functools import cache
 
 from conformance.case import Case
 from conformance.cases import cases
@@ -61,7 +61,7 @@ class Row:
         return Verdict.PROFILE if self.recorded == self.profile else Verdict.FAILS
 
 
-@lru_cache
+@cache
 def rows_of(case: Case) -> tuple[Row, ...]:
     """Every figure that was recorded, or that psem derives. KeyError if the case was not recorded."""
     log = log_of(case)

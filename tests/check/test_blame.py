@@ -15,7 +15,7 @@ from spec.language.schedule import Kind
 from spec.models.states import MIXED_ADAM
 from spec.plans.strategies import STRATEGIES
 from tests.support.bugs import BUGS, FRESH, KEPT_ASIDE, F, M, changed, removed, right
-from tests.support.examples import slow_but
+from tests.support.examples import few, slow_but
 
 # lines that are not named, each with what is named in its place, and why
 MISSED = {
@@ -47,7 +47,7 @@ def at(line):
     return line and (line.part, line.index)
 
 
-@pytest.mark.parametrize("what", slow_but(BUGS, EVERY))
+@pytest.mark.parametrize("what", slow_but(few(BUGS), EVERY))
 def test_the_line_is_named_by_which_a_schedule_differs_from_a_right_one(what, tmp_path):
     found, expected = checked(EVERY[what], tmp_path)
     assert not found.verdict.accepted

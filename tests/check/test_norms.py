@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 from psem_model.check.words import has as has_of
 from psem_model.check.words import needs
 from psem_model.text.errors import BadInput
+from tests.support.examples import few
 from tests.support.steps import text_of
 
 STATES = ["", "zero1", "zero3", "zero1+all"]
@@ -17,8 +20,7 @@ TEXT = text_of("zero1 * tp+sp", clip=True)
 LINES = TEXT.splitlines()
 
 
-@pytest.mark.parametrize("states", STATES)
-@pytest.mark.parametrize("cuts", CUTS)
+@pytest.mark.parametrize(("states", "cuts"), few(product(STATES, CUTS)))
 def test_a_derived_step_that_clips_is_accepted_as_a_file(states, cuts, checked):
     text = text_of(" * ".join(filter(None, [states, cuts])), "gpt", clip=True)
     assert "clip = true" in text

@@ -24,7 +24,7 @@ from spec.language.schedule import Phase
 from spec.meaning.reference import first_divergence
 from spec.models.states import MIXED_ADAM, POLICIES
 from tests.support.crosscheck import agree_on_costs
-from tests.support.examples import examples
+from tests.support.examples import examples, few
 from tests.support.transformers import plans, replicated
 
 UNSAFE = {
@@ -101,14 +101,14 @@ def test_a_safe_composition_is_accepted(name, psem):
     assert (code, err) == (0, ""), out
 
 
-@every_unsafe
+@pytest.mark.parametrize("name", few(UNSAFE))
 def test_an_unsafe_composition_diverges_wherever_its_axis_has_devices_and_nowhere_else(name):
     for mesh, micro_steps, wrong in runs(name):
         assert check(unsafe(name), mesh, micro_steps).accepted is not wrong, (mesh, micro_steps)
         assert matches(unsafe(name), mesh, micro_steps) == (not wrong, not wrong), (mesh, micro_steps)
 
 
-@every_unsafe
+@pytest.mark.parametrize("name", few(UNSAFE))
 def test_its_safe_twin_matches_everywhere(name):
     for mesh, micro_steps, _ in runs(name):
         assert check(twin(name), mesh, micro_steps).accepted

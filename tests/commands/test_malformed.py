@@ -21,7 +21,7 @@ CALLS = [
     ["tables"],
     ["explain", "S1"],
 ]
-LONG = 120_000  # characters
+LONG = 30_000  # characters
 LONG_WORDS = {
     "letters": "a" * LONG,
     "digits": "9" * LONG,

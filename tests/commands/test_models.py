@@ -14,7 +14,7 @@ from proofs.registry import ROOT
 from psem_model.reading.configurations import read
 from spec.plans.model_strategies import MODEL_AXES
 from tests.support.command import exact
-from tests.support.examples import slow_but
+from tests.support.examples import few, slow_but
 
 CONFIGURATIONS = sorted((ROOT / "examples" / "configurations").glob("*.json"))
 FAMILIES = {json.loads(path.read_text())["model_type"]: path for path in CONFIGURATIONS}
@@ -37,7 +37,7 @@ def test_published_parameter_counts_come_from_the_configuration(name, predicted)
     assert exact(found["memory"]["resting"]["total"]) == 16 * COUNTS[name]
 
 
-@pytest.mark.parametrize("path", slow_but(FAMILIES.values(), CONFIGURATIONS), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", slow_but(few(FAMILIES.values()), CONFIGURATIONS), ids=lambda p: p.stem)
 def test_every_configuration_is_cut_along_every_axis_that_fits(path, predicted):
     shape = read(str(path))[1]
     by_heads = () if shape.kv_heads % 2 == 0 else ("tp", "tp+sp", "cp-all-to-all")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from proofs.registry import ROOT
+from tests.support.examples import few
 
 CONFIGURATIONS = ROOT / "examples" / "configurations"
 OF_SHAPE = ["--layers", 4, "--hidden", 16, "--heads", 4, "--head-dim", 4, "--vocabulary", 12]
@@ -98,7 +99,7 @@ CONTEXTS: dict[str, Any] = {
 CASES = [(command, context) for command, (_, contexts) in CONTEXTS.items() for context in contexts]
 
 
-@pytest.mark.parametrize(("command", "context"), CASES)
+@pytest.mark.parametrize(("command", "context"), few(CASES))
 def test_every_option_changes_what_is_said_or_is_refused(command, context, psem):
     _, without, _ = psem(command, *context)
     for option, value in CONTEXTS[command][0].items():

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command import exact
+from tests.support.examples import few
 
 CONFIGURATIONS = Path(__file__).parents[2] / "examples" / "configurations"
 TINY = {
@@ -71,10 +72,16 @@ def tiny(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("plan", "profile"),
-    [*((plan, "common") for plan in PLANS), ("zero1 * tp+sp * ep", "textbook"), ("cp", "eager")],
+    ("name", "plan", "profile"),
+    few(
+        (name, *realised)
+        for name in TINY
+        for realised in (
+            *((plan, "common") for plan in PLANS),
+            *(("zero1 * tp+sp * ep", "textbook"), ("cp", "eager")),
+        )
+    ),
 )
-@pytest.mark.parametrize("name", TINY)
 def test_a_small_model_of_the_family_trains_as_one_device_and_takes_what_is_predicted(
     name, plan, profile, tiny, psem
 ):

@@ -16,7 +16,7 @@ from psem_model.predict.asked import Asked
 from psem_model.predict.plan import Plan
 from psem_model.predict.read import read
 from spec.devices.mesh import ALL_WEIGHTS
-from tests.support.examples import examples
+from tests.support.examples import examples, few
 from tests.support.steps import text_of
 
 SHAPE = {"layers": "2", "hidden": "12", "heads": "6", "vocabulary": "6", "sequence": "8"}
@@ -45,8 +45,10 @@ def planned(tmp_path_factory):
     return of
 
 
-@pytest.mark.parametrize("arithmetic", ["modular", "float64"])
-@pytest.mark.parametrize(("strategy", "devices"), MESHES.items())
+@pytest.mark.parametrize(
+    ("strategy", "devices", "arithmetic"),
+    few((*mesh, arithmetic) for arithmetic in ("modular", "float64") for mesh in MESHES.items()),
+)
 def test_a_derived_step_that_clips_trains_as_one_device_and_sends_what_is_predicted(
     strategy, devices, arithmetic, planned
 ):

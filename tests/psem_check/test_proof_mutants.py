@@ -6,6 +6,7 @@ from psem_model.certify.certificate import questions
 from psem_model.certify.questions import asked, question
 from psem_model.certify.search import search
 from tests.support.certificates import of_claims
+from tests.support.examples import part
 from tests.support.mutants import tried
 
 
@@ -23,8 +24,8 @@ def accepted(proofs, count):
 
 
 def test_a_changed_step_that_is_accepted_is_valid():
-    found, rules = accepted(list(proofs()), 3000)
-    assert found["rejected"] > 1000
+    found, rules = accepted(list(proofs()), part(3000))
+    assert found["rejected"] > part(1000)
     assert rules == ["follows", "law", "products"]
 
 
@@ -37,4 +38,4 @@ def test_changed_products_that_are_accepted_are_valid():
     text = question(graph.terms, facts)
     proof = search(text)
     assert any(step[0] == "products" for step in proof["steps"])
-    accepted([(text, proof)], 2000)
+    accepted([(text, proof)], part(2000))

@@ -12,6 +12,7 @@ from proofs.registry import ROOT
 from psem_model.commands.predict import predict
 from psem_model.published.measured import STATES, Row, page, rows, rows_apart, table_rows
 from tests.support.command import exact, predicted
+from tests.support.examples import few
 
 
 def test_the_page_of_measurements_is_made_from_the_data():
@@ -100,7 +101,7 @@ def table_of_the_page():
 
 @pytest.mark.parametrize(
     ("row", "cells"),
-    [*zip((*rows(), *rows_apart()), table_of_the_page(), strict=True)],
+    few(zip((*rows(), *rows_apart()), table_of_the_page(), strict=True)),
     ids=lambda of: of.plan if isinstance(of, Row) else "",
 )
 def test_the_command_of_a_row_predicts_the_figures_of_the_page(row, cells):

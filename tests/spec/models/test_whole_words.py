@@ -15,6 +15,7 @@ from psem_model.predict.refusals import refused_plan
 from psem_model.predict.report import predicted
 from spec.costs.model_costs import elements
 from spec.models.states import State
+from tests.support.examples import few
 
 WORDS = ("word_weight", "head_weight")
 PLANS = ["tp(2)", "zero1(2) * tp+sp(4)", "zero3+all(2) * tp+sp(2) * pp(2)"]
@@ -62,9 +63,16 @@ def test_where_tokens_are_cut_their_gradients_are_summed_as_those_of_norms(strat
     assert {*summed["final_norm_scale"]} == {*axes}
 
 
-@pytest.mark.parametrize("like", ["common", "parallelize", "megatron"])
-@pytest.mark.parametrize("strategy", PLANS)
-@pytest.mark.parametrize("whole", [WORDS, ("logits", "loss", "word_weight"), ("logits", *WORDS[1:])])
+@pytest.mark.parametrize(
+    ("whole", "strategy", "like"),
+    few(
+        product(
+            [WORDS, ("logits", "loss", "word_weight"), ("logits", *WORDS[1:])],
+            PLANS,
+            ["common", "parallelize", "megatron"],
+        )
+    ),
+)
 def test_what_is_left_whole_is_run_as_it_is_predicted(whole, strategy, like, tmp_path):
     kv_heads = "4" if like == "parallelize" else "2"  # which makes no copies of them
     found = plan(strategy, whole, tmp_path, like, kv_heads=kv_heads)
