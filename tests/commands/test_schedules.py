@@ -45,7 +45,10 @@ def test_schedules_that_cannot_be_right_are_derived_too_to_look_at(psem):
 
 
 # ----------------------------------------------------------------------- check
-@pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: path.stem)
+SOON_FOUND = [path for path in REGRESSIONS if path.stem != "parts_of_norms_inside_what_is_gathered"]
+
+
+@pytest.mark.parametrize("path", slow_but(SOON_FOUND, REGRESSIONS), ids=lambda path: path.stem)
 def test_check_says_what_is_right_of_every_step_that_once_was_judged_wrongly(path, psem):
     code, out, err = psem("check", path, "--json")
     assert err == ""

@@ -14,7 +14,7 @@ from psem_model.simulator.passes import passes
 from psem_model.text.figures import memory, value_text
 from spec.plans.strategies import STRATEGIES
 from tests.support.command import PLACED, SIZE, exact, without
-from tests.support.examples import examples
+from tests.support.examples import examples, few
 from tests.support.schedules import schedules
 
 FIGURES = {"parameters", "optimizer", "gradients", "resting", "peak", "host", "elements", "bytes"}
@@ -119,7 +119,7 @@ PRODUCTS = [  # and what a plan, and what a run alone, is given
 ]
 
 
-@pytest.mark.parametrize(("product", "of_plan", "of_run"), PRODUCTS, ids=[p[0] for p in PRODUCTS])
+@pytest.mark.parametrize(("product", "of_plan", "of_run"), few(PRODUCTS), ids=str)
 def test_a_product_is_simulated_on_a_model_as_it_is_predicted(product, of_plan, of_run, psem):
     code, out, err = psem("simulate", product, *MODEL, *of_plan, *of_run, "--json")
     assert (code, err) == (0, "")

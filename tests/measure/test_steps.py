@@ -20,6 +20,7 @@ from psem_model.reading.schedules import dumps
 from psem_model.text.errors import BadInput
 from spec.derivation.schedules import schedule_of
 from spec.plans.strategies import STRATEGIES
+from tests.support.examples import few
 
 SHAPE = {
     "layers": "1",
@@ -168,15 +169,17 @@ def test_a_file_is_told_of_as_the_product_that_it_is_derived_from(strategy, size
 
 @pytest.mark.parametrize(
     "options",
-    [
-        {"order": "gpipe"},
-        {"order": "zb-h1"},
-        {"order": "zb-h2"},
-        {"order": "dualpipev"},
-        {"order": "interleaved", "chunks": "2"},
-        {"stage_layers": "2,3"},
-        {"offload_activations": True},
-    ],
+    few(
+        [
+            {"order": "gpipe"},
+            {"order": "zb-h1"},
+            {"order": "zb-h2"},
+            {"order": "dualpipev"},
+            {"order": "interleaved", "chunks": "2"},
+            {"stage_layers": "2,3"},
+            {"offload_activations": True},
+        ]
+    ),
     ids=str,
 )
 def test_a_file_runs_in_the_order_and_on_the_stages_that_are_asked_for(options, file):

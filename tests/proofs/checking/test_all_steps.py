@@ -20,6 +20,7 @@ from spec.checking.verdict import UNSETTLED
 from spec.derivation.schedules import schedule_of
 from spec.models.states import MIXED_ADAM
 from spec.plans.strategies import STRATEGIES
+from tests.support.examples import few
 from tests.support.mesh_values import LinesOfARun
 
 STEPS, MICRO_STEPS, SETTLED, FEW = 4, 5, 1, 1
@@ -179,8 +180,7 @@ def assert_supposed(checker, run):
             assert run.value(supposed.goal, value), (supposed.name, value)
 
 
-@pytest.mark.parametrize("name", ["dp", "zero1", "zero3"])
-@pytest.mark.parametrize("devices", [1, 3])
+@pytest.mark.parametrize(("devices", "name"), few(product([1, 3], ["dp", "zero1", "zero3"])))
 def test_what_is_supposed_of_steps_is_so_of_a_run(name, devices, checker):
     assert_supposed(checker, FormsOfARun(name, devices))
 
