@@ -15,6 +15,7 @@ from psem_model.text.places import EXAMPLES
 from spec.checking.steps import check_step
 from spec.devices.layouts import LayoutError
 from spec.models.transformer import Transformer
+from tests.support.examples import examples
 from tests.support.own_models import PLANS, as_custom, own_plans
 
 GPT = Transformer(2, 8, 4, 4, 2, 8, 6, positions=8)
@@ -30,7 +31,7 @@ MODELS = sorted((EXAMPLES / "models").glob("*.toml"))
 MAY_BE_REFUSED = ("fsdp(2) * cp(2)", "zero1+all(2) * tp+sp(2) * cp(2)")
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(examples(60), suppress_health_check=[HealthCheck.too_slow])
 @given(own_plans())
 def test_a_random_model_trains_as_one_device_and_is_as_predicted(plan):
     try:
@@ -44,7 +45,7 @@ def test_a_random_model_trains_as_one_device_and_is_as_predicted(plan):
     assert run.as_predicted
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+@settings(examples(20), suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from([GPT, LLAMA]), st.data())
 def test_a_transformer_written_out_is_predicted_and_trains_as_one_that_is_known(model, data):
     plan = data.draw(own_plans(st.just(as_custom(model))))

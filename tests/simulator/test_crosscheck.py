@@ -37,7 +37,7 @@ from tests.support.schedules import cancelled, placements, real_life, schedules
 pytestmark = pytest.mark.slow
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)  # `make fuzz` goes on
 @given(plans())
 def test_what_the_simulator_counts_is_what_is_predicted_and_training_matches(plan):
     assume(accepted(plan))
@@ -45,7 +45,7 @@ def test_what_the_simulator_counts_is_what_is_predicted_and_training_matches(pla
     assert run.matches, run.divergence
 
 
-@settings(max_examples=1000)
+@settings(max_examples=400)
 @given(schedules())
 def test_a_schedule_is_accepted_exactly_when_its_run_matches(case):
     agree_on_the_verdict(*case)
