@@ -45,7 +45,13 @@ def test_schedules_that_cannot_be_right_are_derived_too_to_look_at(psem):
 
 
 # ----------------------------------------------------------------------- check
-SOON_FOUND = [path for path in REGRESSIONS if path.stem != "parts_of_norms_inside_what_is_gathered"]
+LONG = (  # which line is wrong is looked for long
+    "parts_of_norms_inside_what_is_gathered",
+    "gradients_of_what_is_another_elsewhere",
+    "gradients_of_what_is_not_known_elsewhere",
+    "norm_min",
+)
+SOON_FOUND = [path for path in REGRESSIONS if path.stem not in LONG]
 
 
 @pytest.mark.parametrize("path", slow_but(SOON_FOUND, REGRESSIONS), ids=lambda path: path.stem)

@@ -38,6 +38,7 @@ from spec.pipelines.pipeline import (
 )
 from spec.pipelines.timeline import timed, timeline, waits_for
 from spec.pipelines.zero_bubble import first_part_start, paired_forward_start, second_part_start
+from tests.support.examples import few
 from tests.support.pipes import boundary_sends, enough
 
 TIMES = st.fractions(min_value=Fraction(1, 9), max_value=9, max_denominator=9)
@@ -226,11 +227,11 @@ MUTANTS = [
 
 @pytest.mark.parametrize(
     ("name", "wrong", "claim"),
-    [
+    few(
         pytest.param(name, wrong, claim, id=f"{name}-{i}-{claim.__name__}")
         for i, (name, wrong, claims) in enumerate(MUTANTS)
         for claim in claims
-    ],
+    ),
 )
 def test_wrong_rules_and_closed_forms_are_not_proved(monkeypatch, name, wrong, claim):
     for module in (spec, idle_and_held, zero_bubble, proofs, limits, timetables):
