@@ -82,27 +82,45 @@ class Timetable:
     @cached_property
     def grows(self) -> Theorem:
         """First parts leave time for those between."""
-        return self._grows("first_parts_leave_time_for_first_parts", self.b)
-
-    @cached_property
-    def grows_more(self) -> Theorem:
-        """From the delay on, for a second part each."""
-        after = self.unit >= delay(self.pipe, self.stage)
-        return self._grows("from_the_delay_on_they_leave_time_for_both_parts", self.b + self.w, after)
-
-    def _grows(self, name: str, each: Any, *given: Bool) -> Theorem:
-        """Backward number unit + more starts so much later than number `unit`, for each between."""
         k, stage, unit, more = self.k, self.stage, self.unit, self.more
         alone = self.alone(stage, unit + more) - self.alone(stage, unit)
         waited = self.waited(stage, unit + more) - self.waited(stage, unit)
         return k.prove(
-            name,
-            self.backward(stage, unit) + more * each <= self.backward(stage, unit + more),
-            given=[self.f > 0, *(given or [self.w > 0]), more >= 0],
-            uses=[
+            "first_parts_leave_time_for_first_parts",
+            self._later(self.b),
+            [self.f > 0, self.w > 0, more >= 0],
+            [
                 self.positive.at(x=more - alone, y=self.f),
-                self.positive.at(x=alone, y=self.paused - (self.w if given else 0)),
-                *([] if given else [self.positive.at(x=waited, y=self.w)]),
+                self.positive.at(x=alone, y=self.paused),
+                self.positive.at(x=waited, y=self.w),
+            ],
+        )
+
+    def _later(self, each: Any) -> Bool:
+        """Backward number unit + more starts so much later than number `unit`, for each between."""
+        following = self.backward(self.stage, self.unit + self.more)
+        return self.backward(self.stage, self.unit) + self.more * each <= following
+
+    @cached_property
+    def grows_more(self) -> Theorem:
+        """From the delay on, for a second part each: all that follow a forward have waited."""
+        k, stage, unit, more, f, w = self.k, self.stage, self.unit, self.more, self.f, self.w
+        alone, next_alone = (self.alone(stage, u) for u in (unit, unit + more))
+        waited, next_waited = (self.waited(stage, u) for u in (unit, unit + more))
+        given = [unit >= delay(self.pipe, stage), more >= 0]
+        paired = more - (next_alone - alone)
+        alike = k.prove("from_the_delay_on_as_many_second_parts", next_waited - waited == paired, given)
+        x, y, z = self.x, self.y, self.z
+        times = k.prove("equals_multiply_alike", x * z == y * z, [x == y])
+        return k.prove(
+            "from_the_delay_on_they_leave_time_for_both_parts",
+            self._later(self.b + w),
+            [f > 0, *given],
+            [
+                times.at(x=next_waited - waited, y=paired, z=w),
+                alike,
+                self.positive.at(x=paired, y=f),
+                self.positive.at(x=next_alone - alone, y=self.paused - w),
             ],
         )
 
