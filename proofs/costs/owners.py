@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
@@ -22,7 +23,8 @@ from spec.plans.strategies import STRATEGIES
 
 Sends = Callable[[int, int], int]  # the chunk that a device of a ring sends in a step
 # powers of ten, so that a sum shows which are added up
-WEIGHTS = ((1, 10), (), (10**2,), (10**3, 10**4), (10**5,), (10**6,))
+WEIGHTS = ((1, 10), (), (10**2,), (10**3, 10**4), (10**5, 10**5), (10**6,))
+OWNED = tuple(map(Counter, WEIGHTS))
 MESHES = ({"a": 6}, {"a": 2, "b": 3})
 
 
@@ -30,8 +32,8 @@ def owners_send_what_rings_do(k: Kernel) -> None:
     """Raise KernelError where a device has, or sends, anything else; at most what some device does."""
     for mesh, fills in product(MESHES, (0, 1)):
         places = places_of(mesh)
-        of_each = [Owners(mesh, WEIGHTS, bool(fills), place) for place in places]
-        any_one, expected = Owners(mesh, WEIGHTS, bool(fills)), _Expected(places)
+        of_each = [Owners(mesh, OWNED, bool(fills), place) for place in places]
+        any_one, expected = Owners(mesh, OWNED, bool(fills)), _Expected(places)
         for axes, within in _groups(tuple(mesh)):
             for found in (
                 (
@@ -112,7 +114,7 @@ def _require(k: Kernel, has: list[int], expected: list[int], most: int | None = 
 
 def _require_named(k: Kernel) -> None:
     """Updated weights come from their owners, each by a broadcast; what is read is gathered."""
-    whole, owners = sum(map(sum, WEIGHTS)), Owners({BATCH: len(WEIGHTS)}, WEIGHTS)
+    whole, owners = sum(map(sum, WEIGHTS)), Owners({BATCH: len(WEIGHTS)}, OWNED)
     largest = max(map(sum, WEIGHTS))
     first = whole - min(map(sum, WEIGHTS))  # all but what the device next to who has least has
     scatter, gather = ("reduce_scatter", first), ("all_gather", first)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from heapq import heappop, heappush
 from math import prod
 
@@ -13,7 +16,7 @@ from spec.devices.mesh import Device
 from spec.models.opaque import Shapes
 from spec.models.profiles import Padding, Profile, Units
 from spec.models.transformer import is_layer
-from spec.numbers.arithmetic import Number
+from spec.numbers.arithmetic import Number, ceil_div
 
 Run = tuple[Iterable[Number], int]  # elements of the weights of a layer, and how many layers are alike
 
@@ -131,6 +134,38 @@ def dealt(weights: tuple[Weights, ...], devices: int) -> tuple[Weights, ...]:
         heappush(held, (elements + size_of(vectors[number]), owners[number]))
     left = (replace(vector, owner=owners[number]) for number, vector in enumerate(vectors))
     return tuple(replace(of, vectors=tuple(next(left) for _ in of.vectors), times=1) for of in each)
+
+
+@lru_cache(maxsize=64)
+def owned(weights: tuple[Weights, ...], devices: int) -> tuple[Counter[Number], ...]:
+    """How many weights of each size each device owns, as they are `dealt`.
+
+    Of weights of a size, a device's n-th would come when it has what it had and n - 1 of them: they are
+    dealt in the order of these elements, then of devices. So it gets those below a level, which is what
+    the least of all then has; and of those at it the first devices. What devices have is never further
+    apart than the largest weight.
+    """
+    counts = Counter[Number]()
+    for of in weights:
+        for vector in of.vectors:
+            counts[size_of(vector)] += of.times
+    found, held = [Counter[Number]() for _ in range(devices)], [0] * devices
+    for size, left in sorted(counts.items(), reverse=True):
+
+        def below(level: Number, size: Number = size) -> Number:
+            return sum(ceil_div(level - own, size) for own in held if own < level)
+
+        average = (sum(held) + left * size) // devices
+        lowest = average - max(counts)
+        level = lowest - 1 + bisect_right(range(lowest, average + 1), left, key=below)
+        left -= below(level)
+        for device, own in enumerate(held):
+            times = max(0, ceil_div(level - own, size))
+            if left and own + times * size == level:
+                times, left = times + 1, left - 1
+            found[device][size] = times
+            held[device] = own + times * size
+    return tuple(found)
 
 
 def buckets(runs: Iterable[Run], least: tuple[int, int], width: Number) -> list[tuple[Number, int]]:

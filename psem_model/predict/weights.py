@@ -10,12 +10,19 @@ from operator import add
 
 from psem_model.predict.parts import PartCosts
 from psem_model.predict.states import Prediction, predict_schedule
-from psem_model.predict.units import Weights, dealt, size_of, units_of, weights_of, weights_of_shapes
-from psem_model.text.errors import BadInput
-from psem_model.text.figures import counted
+from psem_model.predict.units import (
+    Weights,
+    dealt,
+    owned,
+    size_of,
+    units_of,
+    weights_of,
+    weights_of_shapes,
+)
 from spec.costs.communication import most_touched
 from spec.costs.memory import MODEL_STATES, Sizes, Turn, Unit, room
 from spec.costs.owners import Owners
+from spec.devices.mesh import Axes
 from spec.language.schedule import (
     GRADIENT_BUFFERS,
     REDUCTIONS,
@@ -36,7 +43,6 @@ from spec.numbers.arithmetic import DIVISIBLE, EXACT, Number
 from spec.pipelines.stages import Piece
 
 ADDS = Kind.BACKWARD, Buffer.GRADIENTS  # to gradients that are there
-MOST_APART = 1_000_000  # slices, or weights, that are looked at one by one
 CHOICES = "j"  # the index of experts to choose from
 Shape = tuple[Number, Number]  # what a product makes, and what it reads
 
@@ -139,9 +145,9 @@ class StageWeights:
         known = self._known(names)
         cut = schedule.rest(State.OPTIMIZER).sharded if self.profile.owners else ()
         along = {axis: int(size) for axis, size in mesh.items() if axis in cut}
-        known = dealt(known, prod(along.values())) if cut else known
+        in_turn = dealt(known, prod(along.values())) if _pass_in_slices(schedule, cut) else known
         has_units = self.unit is None and self.profile.has_units
-        units = units_of(known, self.profile, self.policy.g) if has_units else ()
+        units = units_of(in_turn, self.profile, self.policy.g) if has_units else ()
         owners = self._owners(known, along) if cut else None
         sizes = Sizes(
             psi,
@@ -158,7 +164,7 @@ class StageWeights:
         )
         brought = self._brought(schedule, known) if PARAMETERS.name not in names else []
         devices = prod(mesh[axis] for axis in schedule.rest(State.GRADIENTS).sharded)
-        touched = self._touched(brought, int(devices)) if brought else None
+        touched = most_touched(brought, int(devices)) if brought else None
         costs = predict_schedule(schedule, sizes, self.micro_steps, touched)
         count = owners.count if owners else sum(of.times * len(of.vectors) for of in known)
         is_known = PARAMETERS.name not in names or bool(self.shapes)
@@ -210,16 +216,6 @@ class StageWeights:
             return []
         return [([int(size_of(vector)) for vector in of.vectors], of.times) for of in known]
 
-    def _touched(self, brought: list[tuple[list[int], int]], devices: int) -> int:
-        """Elements of the weights of which a slice has any part. Raises BadInput for too many."""
-        weights = sum(len(sizes) * times for sizes, times in brought)
-        if min(weights, devices) > MOST_APART:
-            raise BadInput(
-                f"--devices: given {counted(devices, 'device')}, and {counted(weights, 'weight')} of "
-                f"which the host has gradients; expected at most {MOST_APART:,} of either"
-            )
-        return most_touched(brought, devices)
-
     def _at_once(self, schedule: Schedule, sizes: Sizes) -> Number:
         """Bytes of the copy in which gradients are summed that rest until then: of the largest unit."""
         sums = [op for op in schedule.finish if op.kind in REDUCTIONS and op.source is Buffer.GRADIENTS]
@@ -258,13 +254,15 @@ class StageWeights:
 
     def _owners(self, known: tuple[Weights, ...], along: Mapping[str, int]) -> Owners:
         """The weights that devices alone update."""
-        vectors = [vector for of in known for vector in of.vectors]
-        sizes = (
-            tuple(size_of(vector) for vector in vectors if vector.owner == device)
-            for device in range(prod(along.values()))
-        )
         place = {axis: self.place[axis] for axis in along} if self.place else {}
-        return Owners(along, tuple(sizes), self.profile.fills, place)
+        return Owners(along, owned(known, prod(along.values())), self.profile.fills, place)
+
+
+def _pass_in_slices(schedule: Schedule, axes: Axes) -> bool:
+    """Whether slices along some axes pass unit by unit: it matters who owns which weight of a unit."""
+    passing = [op for op in schedule.ops if op.takes_room or op.kind in REDUCTIONS]
+    gathered = (op.axes if op.kind is Kind.ALL_GATHER else () for op in passing)
+    return any({*op.within, *along} & {*axes} for op, along in zip(passing, gathered, strict=True))
 
 
 def _gathered_by(gather: Op, sizes: Sizes) -> Number:

@@ -6,9 +6,9 @@ A collective along some axes acts on what the other axes leave: each device's sl
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from spec.costs.memory import MODEL_STATES, Sizes
 from spec.devices.collectives import COLLECTIVES
@@ -27,7 +27,7 @@ from spec.language.schedule import (
     Span,
 )
 from spec.models.states import State
-from spec.numbers.arithmetic import Number, ceil_div, quotient
+from spec.numbers.arithmetic import Number, ceil_div, first_within, quotient
 
 
 @dataclass(frozen=True)
@@ -166,19 +166,28 @@ def most_touched(runs: Sequence[tuple[Sequence[int], int]], slices: int) -> int:
         (first, _), (_, end) = map(weight_at, (number * size, min((number + 1) * size, starts[-1]) - 1))
         return end - first
 
-    count = ceil_div(starts[-1], size)
-    if count <= sum(len(sizes) * times for sizes, times in runs):
-        return max(map(touched, range(count)))
-    return max(map(touched, _with_ends(starts, runs, size)))
+    ends = {(end - 1) // size for end in starts[1:]}  # slices that have the end of a run
+    within_runs = (
+        _within_run(start, times, ends_, size)
+        for start, (_, times), ends_ in zip(starts, runs, within, strict=False)
+    )
+    return max(map(touched, ends.union(*within_runs)))
 
 
-def _with_ends(starts: Sequence[int], runs: Sequence[tuple[Sequence[int], int]], size: int) -> set[int]:
-    """The numbers of slices of a size that have a weight's last element: others touch no more."""
-    found = set()
-    for first, (sizes, times) in zip(starts, runs, strict=False):
-        for start in range(first, first + times * sum(sizes), sum(sizes)):
-            found |= {(start + end - 1) // size for end in accumulate(sizes)}
-    return found
+def _within_run(start: int, times: int, ends: Sequence[int], size: int) -> Iterator[int]:
+    """The numbers of slices of a size within a run: of those that touch alike, the first.
+
+    `start`: of the run; `ends`: of the weights of a layer, after 0. What a slice touches depends on the
+    place in its layer where it begins: it is another from where it begins, or ends, in another weight.
+    """
+    first, layer = ceil_div(start, size), ends[-1]
+    count = (start + times * layer) // size - first
+    begins = first * size - start
+    places = {(end - back - begins) % layer for end in ends for back in (0, size - 1)}
+    for low, after in pairwise(sorted({0, layer, *places})):
+        number = first_within(size % layer, layer, low, after - 1)
+        if number is not None and number < count:
+            yield first + number
 
 
 def totals(found: list[Transfer], zero: Number = 0) -> tuple[Number, Number, Number]:

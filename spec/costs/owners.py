@@ -6,6 +6,7 @@ devices but one: a sum ends at its owner, and what is gathered ends before the d
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
@@ -20,12 +21,12 @@ _Slice = tuple[int, ...]  # where its owners are, along some axes
 class Owners:
     """`mesh`: the axes along which owners are, the outer one first.
 
-    `weight_sizes`: of each device's own weights, device by device. `fills`: who has none sends an
-    element in their place. `device`: the one that is asked about; none: who has, or sends, most.
+    `weight_sizes`: device by device, how many weights of each size it owns. `fills`: who has none sends
+    an element in their place. `device`: the one that is asked about; none: who has, or sends, most.
     """
 
     mesh: Mapping[str, int]
-    weight_sizes: tuple[tuple[Number, ...], ...]
+    weight_sizes: tuple[Mapping[Number, int], ...]
     fills: bool = False
     device: Device = field(default_factory=dict)
 
@@ -38,26 +39,29 @@ class Owners:
         """How many weights a device owns: the first of those that have most elements."""
         every = tuple(self.mesh)
         own, here = self._slices(every), self._slice_of(self.device, every)
-        return len(own[here] if self.device else max(own.values(), key=sum))
+        return (own[here] if self.device else max(own.values(), key=_elements)).total()
 
     def slice_elements(self, axes: Axes) -> Number:
         """Elements of a slice along some axes."""
         slices = self._slices(axes)
-        return self._most(lambda at: sum(slices[self._slice_of(at, axes)]))
+        return self._most(lambda at: _elements(slices[self._slice_of(at, axes)]))
 
     def sent_to_scatter(self, axes: Axes, within: Axes) -> Number:
         """Elements sent while slices are summed, each to those who own it along some axes."""
         before, after = self._slices(within), self._slices(within + axes)
         return self._most(
             lambda at: (
-                sum(before[self._slice_of(at, within)]) - sum(after[self._slice_of(at, within + axes)])
+                _elements(before[self._slice_of(at, within)])
+                - _elements(after[self._slice_of(at, within + axes)])
             )
         )
 
     def sent_to_gather(self, axes: Axes, within: Axes) -> Number:
         """Elements sent while each slice goes from those who own it along some axes to the others."""
         along = {axis: n for axis, n in self.mesh.items() if axis in axes}
-        sizes = {s: max(sum(of), int(self.fills)) for s, of in self._slices(within + axes).items()}
+        sizes = {
+            s: max(_elements(of), int(self.fills)) for s, of in self._slices(within + axes).items()
+        }
         in_all: dict[_Slice, Number] = {}
         beside = [axis for axis in self.mesh if axis not in within + axes]
         for at in self._devices():
@@ -76,8 +80,8 @@ class Owners:
         slices = self._slices(within)
         return self._most(
             lambda at: sum(
-                2 * (devices - 1) * quotient(size, devices)
-                for size in slices[self._slice_of(at, within)]
+                times * 2 * (devices - 1) * quotient(size, devices)
+                for size, times in slices[self._slice_of(at, within)].items()
             )
         )
 
@@ -92,12 +96,16 @@ class Owners:
         """Where a device is along some axes: there are the owners of its slice."""
         return tuple(n for axis, n in at.items() if axis in axes)
 
-    def _slices(self, axes: Axes) -> dict[_Slice, list[Number]]:
-        """The sizes of the weights of each slice along some axes."""
-        found: dict[_Slice, list[Number]] = {}
+    def _slices(self, axes: Axes) -> dict[_Slice, Counter[Number]]:
+        """How many weights of each size there are in each slice along some axes."""
+        found: dict[_Slice, Counter[Number]] = {}
         for at, sizes in zip(self._devices(), self.weight_sizes, strict=True):
-            found.setdefault(self._slice_of(at, axes), []).extend(sizes)
+            found.setdefault(self._slice_of(at, axes), Counter()).update(sizes)
         return found
+
+
+def _elements(sizes: Mapping[Number, int]) -> Number:
+    return sum(size * times for size, times in sizes.items())
 
 
 def _next(at: Device, along: Mapping[str, int]) -> dict[str, int]:

@@ -40,6 +40,21 @@ def per(a: Number, b: Number) -> Number:
     return found.numerator if found.denominator == 1 else found
 
 
+def first_within(step: int, modulus: int, low: int, high: int) -> int | None:
+    """The least n, from 0 on, for which n * step, modulo a modulus, is from low to high; none: no n.
+
+    0 <= step < modulus and 0 <= low <= high < modulus.
+    """
+    if low == 0 or step == 0:
+        return 0 if low == 0 else None
+    n: int = ceil_div(low, step)
+    if n * step <= high:
+        return n
+    # what is beside steps of the modulus, modulo the step
+    turns = first_within(modulus % step, step, -high % step, -low % step)
+    return None if turns is None else -(-(low + turns * modulus) // step)
+
+
 def power(base: Number, exponent: int) -> Number:
     """base ** exponent, exactly: a whole number becomes a fraction where it must."""
     return (Fraction(base) if isinstance(base, int) and exponent < 0 else base) ** exponent

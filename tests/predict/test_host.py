@@ -138,9 +138,7 @@ def test_a_device_within_the_embedding_brings_all_of_it_back():
 MANY = ("--layers", 10**9, "--hidden", 64, "--heads", 4, "--sequence", 8, "--accumulate", 2)
 
 
-def test_layers_that_are_alike_are_counted_where_gradients_are_brought_back(psem):
-    code, out, err = psem("predict", "zero-offload(8)", *MANY, "--profile", "zero-offload")
+@pytest.mark.parametrize("devices", [8, 10**8])
+def test_layers_that_are_alike_are_counted_where_gradients_are_brought_back(psem, devices):
+    code, _, err = psem("predict", f"zero-offload({devices})", *MANY, "--profile", "zero-offload")
     assert (code, err) == (0, "")
-    code, out, err = psem("predict", "zero-offload(100000000)", *MANY, "--profile", "zero-offload")
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "of which the host has gradients; expected at most 1,000,000 of either" in err

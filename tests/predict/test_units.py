@@ -6,11 +6,12 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psem_model.predict import units
-from psem_model.predict.units import buckets
+from psem_model.predict import units, weights
+from psem_model.predict.units import Weights, buckets, dealt, owned, size_of
+from spec.costs.memory import Vector
 from spec.models.profiles import Units
 from tests.support.examples import examples
-from tests.support.profiled_plans import gathered_ahead, profiled
+from tests.support.profiled_plans import WITH_OWNERS, gathered_ahead, profiled
 
 SIZES = st.lists(st.integers(1, 30), min_size=1, max_size=4)
 FIGURES = "peak", "total", "host", "bytes", "elements", "host_bytes", "buckets", "resting", "transient"
@@ -45,4 +46,30 @@ def test_a_plan_in_buckets_costs_what_it_does_with_its_layers_one_by_one(plan, d
         expected = [getattr(alone.fullest, figure) for figure in FIGURES]
     finally:
         units.buckets = before
+    assert found == expected
+
+
+RUNS = st.lists(st.tuples(SIZES, st.integers(1, 60)), min_size=1, max_size=3)
+
+
+@given(RUNS, st.integers(1, 12))
+def test_owners_of_layers_that_are_alike_have_what_they_are_dealt_one_by_one(runs, devices):
+    of = tuple(Weights(tuple(map(Vector, sizes)), times) for sizes, times in runs)
+    one_by_one = [Counter[int]() for _ in range(devices)]
+    for vector in (vector for each in dealt(of, devices) for vector in each.vectors):
+        one_by_one[vector.owner][size_of(vector)] += 1
+    assert list(owned(of, devices)) == one_by_one
+
+
+@examples(60)
+@given(WITH_OWNERS, st.data())
+def test_a_plan_of_owners_costs_what_it_does_with_its_weights_dealt_one_by_one(plan, data):
+    model = replace(plan.model, layers=plan.pipe.virtual_stages * data.draw(st.integers(1, 12)))
+    alike, alone = (replace(plan, model=model) for _ in range(2))
+    found = [getattr(alike.fullest, figure) for figure in FIGURES]
+    before, weights._pass_in_slices = weights._pass_in_slices, lambda schedule, axes: True
+    try:
+        expected = [getattr(alone.fullest, figure) for figure in FIGURES]
+    finally:
+        weights._pass_in_slices = before
     assert found == expected
