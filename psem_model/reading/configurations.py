@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from psem_model.reading.families import FAMILIES, OTHERS, Family, Windows
-from psem_model.reading.fields import BYTES_OF, HARMLESS, MOST_LISTED, NEVER_NULL, PLAIN, Fields
+from psem_model.reading.fields import (
+    ANGLES_NEVER_NULL,
+    BYTES_OF,
+    HARMLESS,
+    MOST_LISTED,
+    NEVER_NULL,
+    PLAIN,
+    Fields,
+)
 from psem_model.text.errors import TOO_DEEP, TOO_MANY_DIGITS, BadInput, nearest, quoted
 from psem_model.text.files import named, read_text
 from psem_model.text.places import EXAMPLES
@@ -206,10 +214,32 @@ def read(path: str) -> Configuration:
     model = shape(fields, family)
     for field in sorted(NEVER_NULL | family.never_null):
         fields.require_value(field, *map(fields.inside, ANGLES))
+    if model.turned:
+        _require_angles(fields, family, model)
     if family.pads:
         _require_pad(fields, int(model.vocabulary))
     _require_known(fields, family)
     return Configuration(name, model, stored)
+
+
+def _require_angles(fields: Fields, family: Family, model: Transformer) -> None:
+    """Raise BadInput for null where angles cannot be computed of it.
+
+    Of two objects the first that is not empty counts; kinds of layers may each have an object, or null.
+    (transformers, modeling_rope_utils.py; models/deepseek_v3/modeling_deepseek_v3.py:
+    yarn_apply_mscale; what Phi-3 says of a length beside the object is put in its place)
+    """
+    objects = map(fields.inside, reversed(ANGLES))
+    given = next((each for each in objects if each.given), fields.inside(ANGLES[0]))
+    of_kinds = [given.inside(kind) for kind in SEES if isinstance(given.get(kind), dict)]
+    for angles in of_kinds or [given]:
+        name = "rope_type" if "rope_type" in angles.given else "type"
+        kind = angles.get(name, "default")
+        names = {*ANGLES_NEVER_NULL.get(str(kind), ())} - family.never_null
+        names |= {name, "rope_theta", *([PARTIAL] if family.rotary else [])}
+        is_scaled = model.latent and kind != "default" and angles.get("mscale_all_dim")
+        for field in sorted(names | ({"factor"} if is_scaled else set())):
+            angles.require_value(field)
 
 
 def _require_pad(fields: Fields, words: int) -> None:

@@ -19,6 +19,7 @@ HARMLESS = frozenset[str]().union(*KNOWN["harmless"].values())
 PLAIN: Mapping[str, Any] = KNOWN["plain"] | dict.fromkeys(KNOWN["none"]["names"])
 TYPES: Mapping[str, str] = {name: kind for kind, names in KNOWN["types"].items() for name in names}
 NEVER_NULL = frozenset(KNOWN["never_null"]["names"])
+ANGLES_NEVER_NULL: Mapping[str, list[str]] = KNOWN["angles"]
 BYTES_OF = {"float32": 4, "bfloat16": 2, "float16": 2}  # of stored weights; --bytes says of training
 MOST_LISTED = 10_000  # layers that are told apart
 FUNCTIONS = {

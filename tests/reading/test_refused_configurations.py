@@ -219,6 +219,57 @@ def test_a_number_by_which_angles_are_made_may_be_null_beside_another(shape):
     assert shape("llama-2-7b", rope_theta=None, rope_parameters=angles) == shape("llama-2-7b")
 
 
+SCALED = {
+    "rope_theta": 1e4,
+    "factor": 8.0,
+    "original_max_position_embeddings": 4096,
+    "mscale_all_dim": 1.0,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "refused", "taken"),  # as transformers 5.23 refuses and takes them
+    [
+        ("llama-2-7b", "default", ("rope_theta", "rope_type"), ("factor", "partial_rotary_factor")),
+        ("llama-2-7b", "linear", ("factor", "partial_rotary_factor", "rope_theta"), ("beta_fast",)),
+        ("qwen3-8b", "dynamic", ("factor", "rope_type"), ("attention_factor",)),
+        ("llama-2-7b", "llama3", ("factor", "high_freq_factor", "low_freq_factor"), ("mscale",)),
+        ("gpt-oss-20b", "yarn", ("original_max_position_embeddings",), ("factor", "truncate")),
+        ("deepseek-v3", "yarn", ("factor", "rope_theta"), ("beta_fast", "beta_slow", "mscale_all_dim")),
+        ("phi-4", "longrope", ("long_factor", "short_factor"), ("original_max_position_embeddings",)),
+        ("pythia-160m", "default", ("partial_rotary_factor", "rope_theta"), ("factor",)),
+    ],
+)
+@pytest.mark.parametrize("where", ["rope_parameters", "rope_scaling"])
+def test_null_is_refused_in_angles_where_they_cannot_be_computed(
+    shape, where, name, kind, refused, taken
+):
+    def given(field):
+        return {
+            "rope_parameters": None,
+            "rope_scaling": None,
+            where: {"rope_type": kind, **SCALED, field: None},
+        }
+
+    for field in refused:
+        with pytest.raises(BadInput, match=f"{where}, {field}: given null; expected a value"):
+            shape(name, **given(field))
+    for field in taken:
+        assert shape(name, **given(field)) == shape(name)
+
+
+def test_angles_are_of_the_first_object_that_is_not_empty_and_of_each_kind_of_layers(shape):
+    wrong, right = {"rope_type": "linear", "factor": None}, {"rope_type": "default", "rope_theta": 1e4}
+    assert shape("llama-2-7b", rope_scaling=right, rope_parameters=wrong) == shape("llama-2-7b")
+    with pytest.raises(BadInput, match="rope_scaling, factor: given null"):
+        shape("llama-2-7b", rope_scaling=wrong, rope_parameters=right)
+    of_kinds = {"full_attention": wrong, "sliding_attention": right}
+    with pytest.raises(BadInput, match="rope_parameters, full_attention, factor: given null"):
+        shape("gemma-3-1b-pt", rope_parameters=of_kinds)
+    none = shape("gemma-3-1b-pt", rope_parameters=of_kinds | {"full_attention": None})
+    assert none == shape("gemma-3-1b-pt")
+
+
 @pytest.mark.parametrize("given", [32_000, -32_001, [1]])
 def test_the_word_that_an_embedding_leaves_out_is_one_of_its_words(shape, given):
     with pytest.raises(BadInput, match=r"pad_token_id: given .*; expected the number of one of 32,000"):
