@@ -193,13 +193,13 @@ FEW = (  # of one head, of one group of heads, of several, or of one token: whic
     configured("llama", **FEW_HEADS),
     FALCON_OF_GROUPS.but(hidden_size=24, num_attention_heads=4, num_kv_heads=2),
     FALCON_OF_GROUPS.but(hidden_size=24, num_attention_heads=4, alibi=True),
-    *(model.but(sequence=1) for model in (ALONE[0], NEOX, ALONE[6])),
+    *(model.but(sequence=1) for model in (ALONE[0], NEOX, ALONE[6], BY_NUMBER[4])),
 )
 IN_A_KERNEL = tuple(  # of which attention as transformers calls it has neither masks nor other values
     replace(model, fused=True)
     for model in (
         *(ALONE[1], *ALONE[4:], *BY_NUMBER[:3], BY_NUMBER[4], BY_NUMBER[7]),
-        *(FEW[0], FEW[4], FEW[5], *FEW[8:10]),
+        *(*FEW[12:14], FEW[0], FEW[4], FEW[5], *FEW[8:10]),
         *(ALONE[0], ALONE[3], FEW[2], FEW[3], FEW[6]),  # queries are put together head by head
     )
 )

@@ -48,7 +48,6 @@ MASKED = (
     "scaled_dot_product_attention has a mask of pairs of tokens, which is kept, and copies of keys and "
     "values for each head"
 )
-ONE_TOKEN = "of one token, what attention gives is read as it lies: no copy of it is kept"
 NO_KERNEL = "transformers has no scaled_dot_product_attention of this model"
 OTHER_KERNEL = "which kernel scaled_dot_product_attention has for values of other features is not known"
 
@@ -138,8 +137,6 @@ def _of_kernel(model: Transformer, tokens: Number) -> Iterator[str]:
         or (model.turned and "heads" in model.joined and not model.put_together)  # Falcon
     ):
         yield MASKED
-    elif model.put_together and model.heads != 1 and tokens == 1:
-        yield ONE_TOKEN
 
 
 def makes_no_buckets(pipe: Pipeline) -> bool:

@@ -14,12 +14,13 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from math import prod
 
 from spec.costs.model_costs import Indices, elements
 from spec.devices.mesh import Mesh
 from spec.language.programs import Program
 from spec.models.profiles import made_by
-from spec.models.values import Does, Operation, Role, Value
+from spec.models.values import TRANSPOSED, Does, Operation, Role, Value
 from spec.numbers.arithmetic import Number
 
 
@@ -44,7 +45,8 @@ def is_repeated(operation: Operation) -> bool:
 
 def is_renamed(operation: Operation) -> bool:
     """Whether what it makes has the elements of what it reads, each once, and in their places."""
-    return operation.does is Does.RENAME and len({*operation.renamed}) == 1
+    one = operation.does is Does.RENAME and len({*operation.renamed}) == 1
+    return one and operation.function != TRANSPOSED
 
 
 @dataclass(frozen=True)
@@ -87,16 +89,29 @@ class _Room:
 
     def root(self, view: Value) -> Value:
         """The value whose elements a value has."""
-        while (line := self.lines.get(view)) and (is_renamed(line) or is_repeated(line)):
+        while (line := self.lines.get(view)) and (
+            is_renamed(line) or is_repeated(line) or self.is_in_place(line)
+        ):
             view = line.reads[0]
         return view
+
+    def is_in_place(self, line: Operation) -> bool:
+        """Whether a transposition moves nothing: of one element along what is moved, or all after."""
+        if line.function != TRANSPOSED or line.reads[0].width != line.makes.width:
+            return False
+        sizes = self.sizes(line.reads[0])
+        moved = {old for old, _ in line.renamed}
+        last = max(map([*sizes].index, moved))
+        return 1 in (prod(sizes[index] for index in moved), prod([*sizes.values()][last + 1 :]))
 
     def array(self, view: Value) -> tuple[Value, ...]:
         """What lies in the array of which a value is a view; nothing, if it is all of one."""
         root = self.root(view)
         if root in self.joined:
             return self.joined[root].values
-        return (root,) if len(root.indices) < len(view.indices) else ()
+        if len(root.indices) < len(view.indices):
+            return (root,)
+        return (root,) if root != view and self.lines[view].function == TRANSPOSED else ()
 
     def is_view(self, value: Value) -> bool:
         """Whether what operations keep of a value is a view: they read it as it lies."""

@@ -19,7 +19,17 @@ from spec.models.transformer import (
     Transformer,
     layer_name,
 )
-from spec.models.values import FULL, LOG_TOTAL, NUMBER_BYTES, WRITTEN, Builder, Part, Role, Value
+from spec.models.values import (
+    FULL,
+    LOG_TOTAL,
+    NUMBER_BYTES,
+    TRANSPOSED,
+    WRITTEN,
+    Builder,
+    Part,
+    Role,
+    Value,
+)
 from spec.numbers.arithmetic import Number
 
 Model = Transformer | Opaque | Custom
@@ -126,9 +136,8 @@ def _attention(part: Builder, model: Transformer, y: Value) -> Value:
     context = part.contract(shares, values, context)
     context = _beside_sinks(part, total, context) if model.sinks else context
     if model.in_steps and model.put_together and model.heads != 1:
-        context = part.contract(
-            context, _constant("ones", "b"), replace(context, name="context_by_token")
-        )
+        by_token = replace(context, name="context_by_token")
+        context = part.rename(context, by_token, ("s", "s"), function=TRANSPOSED)
     weight = _weight("output_weight", "g", "r", of_value, "h")
     out = part.contract(context, weight, Value("output", ("b", "s", "h")))
     return _biased(part, out, "h") if "output" in model.biases else out
@@ -286,7 +295,9 @@ def _experts(part: Builder, model: Transformer, y: Value) -> Value:
         shares = part.apply(model.odds, chosen, odds)
     to_slots, to_tokens = (("b", "c"), ("s", "c")), (("c", "b"), ("c", "s"))
     width = WRITTEN if model.routed and model.plain_odds else FULL
-    weights = part.rename(shares, Value("slot_odds", ("e", "c"), width=width), *to_slots)
+    slots = Value("slot_odds", ("e", "c"), width=width)
+    how = TRANSPOSED if model.in_steps and model.weighed_first else ""
+    weights = part.rename(shares, slots, *to_slots, function=how)
     if model.routed:
         for name, each in _of_routes(model):
             _number(part, name, each, shares, "j")

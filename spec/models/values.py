@@ -67,6 +67,7 @@ def formed(value: Value, lies: str) -> Value:
     return replace(value, name=f"{value.name}|{lies}", form_of=value.plain_name)
 
 
+TRANSPOSED = "transposed"  # a rename that moves some indices to the place of others
 LOG_TOTAL = "log_sum_exp"  # of all elements along an index: it has one for each row
 # functions whose derivatives are known from their results: those are kept for backward. Of other
 # functions it is what they are computed from. (torch, tools/autograd/derivatives.yaml)
@@ -93,7 +94,7 @@ class Operation:
     """makes = does(reads).
 
     `function`: what is applied, or normalised by. `over`: the index that it needs all of.
-    `renamed`: pairs of indices, from and to.
+    `renamed`: pairs of indices, from and to; those that a transposition moves.
     `backward`: the same backward: reads a cotangent first, then what its derivative is known from.
     A softmax may read its log-sum-exp too, and backward what the cotangent and it sum to as a product.
     """
@@ -247,9 +248,11 @@ class Builder:
         """A function of all elements along `over`."""
         return self._make(Does.NORMALISE, (value,), makes, function, over)
 
-    def rename(self, value: Value, makes: Value, *renamed: tuple[str, str]) -> Value:
+    def rename(
+        self, value: Value, makes: Value, *renamed: tuple[str, str], function: str = ""
+    ) -> Value:
         """The same elements under other indices."""
-        self.operations.append(Operation(Does.RENAME, (value,), makes, renamed=renamed))
+        self.operations.append(Operation(Does.RENAME, (value,), makes, function, renamed=renamed))
         return makes
 
     def part(self, gives: Value) -> Part:

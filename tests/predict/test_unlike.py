@@ -63,13 +63,6 @@ def test_programs_are_told_too_what_a_system_does_otherwise(psem):
     assert any("each of the 8 key-value heads is on 2 devices" in fact for fact in found["facts"])
 
 
-@pytest.mark.parametrize(("tokens", "said"), [("1", ["of one token"]), ("2", [])])
-def test_what_phi_3_keeps_no_copy_of_is_said(tokens, said):
-    model = {"config": "phi-4", "sequence": tokens}
-    found = [*unlike(read(Asked("predict", "dp(1)", model=model, profile="eager+fused")))]
-    assert [note[: len("of one token")] for note in found] == said
-
-
 @pytest.mark.parametrize(
     ("name", "said"),
     [

@@ -102,3 +102,27 @@ def test_without_views_in_its_profile_a_program_stays_as_it_is():
     for part in realised_parts(model((1, 2, 4), "qkv"), profiled("pytorch"), WIDTH):
         program = program_of(part, ())
         assert with_views(program, {}, {}) is program
+
+
+def merged(of, samples, tokens, profile):
+    """Names of what takes no room beside what it is a view of, on one device."""
+    (part,) = (part for part in realised_parts(of, profiled(profile), WIDTH) if part.name == "layer")
+    return with_views(program_of(part, ()), of.sizes(samples, tokens), {}).part.merged
+
+
+@given(few, few, few)
+def test_odds_of_all_experts_are_a_view_where_their_transpose_is_one_row_of_the_same_numbers(b, s, j):
+    of = replace(model((1, 1, 4), ""), experts=j, chosen=1, weighed_first=True, plain_odds=True)
+    odds = np.zeros((b * s, j), np.float32)
+    is_view = np.shares_memory(odds, odds.T.reshape(-1))
+    assert ("slot_odds" in merged(replace(of, odds="sigmoid"), b, s, "eager")) == is_view
+
+
+@given(few, few, few, few)
+def test_what_attention_gives_head_by_head_is_copied_token_by_token_unless_it_lies_so(b, s, g, r):
+    of = replace(model((g, r, 4), ""), put_together=True)
+    gives = np.zeros((b, g * r, s, 4), np.float32)
+    is_view = np.shares_memory(gives, np.ascontiguousarray(gives.transpose(0, 2, 1, 3)))
+    has_copy = g * r > 1  # else no copy is written down
+    found = "context_by_token" in merged(of, b, s, "eager+fused")
+    assert found == (is_view and has_copy)
