@@ -13,7 +13,8 @@ from psem_model.predict.fits import rows as fitting
 from psem_model.predict.plan import Plan
 from psem_model.predict.realised import otherwise, realises, without_effect
 from psem_model.predict.refusals import refused_plan
-from psem_model.predict.said import PASSING, PEAK, made_again, shape_said
+from psem_model.predict.said import PASSING, PEAK, cautions, made_again, shape_said
+from psem_model.predict.unlike import unlike
 from psem_model.text.figures import counted
 from psem_model.text.report import BYTES, Cell, Column, Quantity, Report, Row, Section
 from spec.costs.memory import MODEL_STATES
@@ -36,6 +37,7 @@ class Compared:
     for_want_of_a_copy: bool = False  # it would be accepted if the optimizer state had the weights
     idle: Number = 0  # of the whole step
     without_effect: tuple[str, ...] = ()  # of its profile
+    notes: tuple[str, ...] = ()  # on its figures
 
     @property
     def verdict(self) -> str:
@@ -69,6 +71,7 @@ class Compared:
             "rounded": rounding.data(self.plan),
             "realised": realises(self.plan.profile, self.plan.product, self.plan.mesh),
             "without_effect": [*self.without_effect],
+            "notes": [*self.notes],
         }
 
 
@@ -90,6 +93,7 @@ def compared(plan: Plan) -> Compared:
         bool(no and no.for_want_of_a_copy),
         bubble_of_makespan(plan.pipe),
         tuple(without_effect(plan)),
+        (*cautions(plan), *(f"not as the system: {words}" for words in unlike(plan))),
     )
 
 
@@ -143,8 +147,13 @@ def _told(plan: Compared, room: Room | None) -> dict[str, Any]:
 
 def _facts(plans: Sequence[Plan]) -> Iterator[str]:
     """What is compared: what all plans have in common, then what some have otherwise."""
-    said = {plan.text: [*_said(plan)] for plan in plans}
-    alike = [line for line in said[plans[0].text] if all(line in lines for lines in said.values())]
+    yield from _alike_first({plan.text: [*_said(plan)] for plan in plans})
+
+
+def _alike_first(said: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """What is said of all plans, then what is said of some."""
+    first, *_ = said.values()
+    alike = [line for line in first if all(line in lines for lines in said.values())]
     yield from alike
     for name, lines in said.items():
         yield from (f"{name}: {line}" for line in lines if line not in alike)
@@ -215,6 +224,7 @@ def _notes(plans: Sequence[Compared]) -> Iterator[str]:
     joint = next((axes for plan in plans for axes in plan.sent if JOINT in axes), None)
     if joint:
         yield f"{joint}: one group; axis by axis as much in all, and along each by their order (C6, C7)"
+    yield from _alike_first({plan.plan.text: plan.notes for plan in plans})
     for plan in plans:
         text, of = plan.plan.text, (plan.plan.profile, plan.plan.product, plan.plan.mesh)
         if not realises(*of):

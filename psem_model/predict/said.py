@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from psem_model.predict.parts import AGAIN, BACKWARD, FORWARD
+from psem_model.predict.parts import AGAIN, BACKWARD, FORWARD, choices
 from psem_model.predict.plan import Plan
 from psem_model.text.figures import counted
 from psem_model.text.report import Formula, Section
 from spec.derivation.programs import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
+from spec.devices.mesh import group_size
 from spec.language.schedule import Op
 from spec.models.custom import Custom
 from spec.models.opaque import MODEL
-from spec.models.transformer import EMBEDDING, HEAD, LAYER, is_layer
+from spec.models.transformer import EMBEDDING, HEAD, LAYER, Transformer, is_layer
+from spec.numbers.arithmetic import Number, per
+from spec.plans.model_strategies import EXPERTS
 
 PEAK = "an upper bound, but for what kernels and collectives need: each value freed after its last use"
 SAYS = {FORWARD: "sent forward", BACKWARD: "sent backward", AGAIN: "sent forward again"}
@@ -100,3 +103,39 @@ def shape_said(plan: Plan) -> str:
     model = plan.transformer
     shape = f"{counted(model.layers, 'layer')} of {counted(model.hidden, 'feature')}"
     return f"Psi = {plan.psi:,} parameters: {shape}, {counted(model.heads, 'head')}"
+
+
+def cautions(plan: Plan) -> Iterator[str]:
+    """Where figures are of more than a plan asks for: copied key-value heads, uneven choices."""
+    model = plan.model
+    if not isinstance(model, Transformer):
+        return
+    for axis in plan.axes:
+        if axis.copies_of:
+            copies = counted(plan.mesh[axis.name], "device")
+            each = f"each of the {model.kv_heads:,} key-value heads" if model.kv_heads > 1 else ""
+            yield f"{each or 'the one key-value head'} is on {copies} along {axis.name}"
+    if spread_unevenly(plan):
+        some = f"{counted(_choices(plan, model), 'choice')} of {counted(model.experts, 'expert')}"
+        yield (
+            f"{some} on each device, spread as evenly as can be over the experts of all: figures "
+            "are of the device that has most, and with a less even router it has more"
+        )
+
+
+def spread_unevenly(plan: Plan) -> bool:
+    """Whether experts are cut, and get unlike numbers of choices."""
+    model = plan.model
+    cut = any(plan.mesh[axis.name] != 1 and EXPERTS in axis.weight_indices for axis in plan.axes)
+    return cut and isinstance(model, Transformer) and _choices(plan, model) % model.experts != 0
+
+
+def _choices(plan: Plan, model: Transformer) -> Number:
+    """Experts that the tokens of a device choose."""
+    cells = group_size(plan.mesh, [axis.name for axis in plan.axes if axis.stream])
+    return per(choices(plan.indices, plan.profile.computed(model)), cells)
+
+
+def with_experts(plan: Plan) -> frozenset[str]:
+    """The names of the parts that have experts."""
+    return frozenset(p.name for p in plan.parts if any(EXPERTS in w.indices for w in p.weights))

@@ -16,9 +16,19 @@ from psem_model.predict.closed import (
     written,
 )
 from psem_model.predict.model_plans import evened, uneven
-from psem_model.predict.parts import BACKWARD, FORWARD, PHASES, PartCosts, choices
+from psem_model.predict.parts import BACKWARD, FORWARD, PHASES, PartCosts
 from psem_model.predict.plan import Plan
-from psem_model.predict.said import SAYS, Said, made_again, mesh_said, one, shape_said
+from psem_model.predict.said import (
+    SAYS,
+    Said,
+    cautions,
+    made_again,
+    mesh_said,
+    one,
+    shape_said,
+    spread_unevenly,
+    with_experts,
+)
 from psem_model.reading.fields import BYTES_OF
 from psem_model.reading.steps import names_of
 from psem_model.text.figures import counted, digits, plain, unit_of
@@ -35,16 +45,15 @@ from psem_model.text.report import (
 from spec.costs.model_costs import active, further_elements
 from spec.derivation.programs import NOTHING, PAIRS
 from spec.devices.layouts import Layout
-from spec.devices.mesh import group_size
 from spec.language.moves import VOCABULARY
 from spec.models.transformer import INDICES, Transformer
 from spec.models.values import Role
-from spec.numbers.arithmetic import Number, per
+from spec.numbers.arithmetic import Number
 from spec.pipelines.idle_and_held import bubble_of_ideal, bubble_of_makespan, repeated_of_ideal
 from spec.pipelines.pipeline import Pipeline
-from spec.plans.model_strategies import EXPERTS
 from spec.plans.modes import Mode
 
+NO_FORMULA = "no formulas but of parameters: they are of evenly chosen experts"
 ARRAYS = {  # of which weights one array is made, by what `JOINED` calls them
     "qkv": "of queries, keys and values",
     "heads": "of queries, keys and values, head after head",
@@ -73,7 +82,11 @@ class _OfModel:
 
     def __init__(self, plan: Plan) -> None:
         self.plan, self.fullest = plan, plan.fullest
-        self.forms = forms(plan)
+        uneven = with_experts(plan) if spread_unevenly(plan) else frozenset()
+        self.forms = {
+            part: {n: f for n, f in found.items() if n == "parameters" or part not in uneven}
+            for part, found in forms(plan).items()
+        }
         self.transformer = plan.model if isinstance(plan.model, Transformer) else None
         self.written = {
             part: {
@@ -115,11 +128,6 @@ class _OfModel:
             latest = " or ".join(f"{window:,}" for window in sorted(narrow))
             sees = f"those of its chunk of {latest}" if model.chunked else f"the latest {latest}"
             yield f"{some}a token sees {sees}: a mask, of the scores of all pairs"
-        for axis in plan.axes:
-            if axis.copies_of:
-                copies = counted(plan.mesh[axis.name], "device")
-                each = f"each of the {model.kv_heads:,} key-value heads" if model.kv_heads > 1 else ""
-                yield f"{each or 'the one key-value head'} is on {copies} along {axis.name}"
         for index in uneven(plan):
             size, padded = plan.indices[index], evened(plan, index)
             yield f"{size:,} {INDICES[index]} are cut as {padded:,} would be: the last have fewer"
@@ -131,15 +139,7 @@ class _OfModel:
             yield f"all words on each device: {', '.join(whole)} (--profile)"
         if evened(plan, VOCABULARY) != model.vocabulary:
             yield f"{model.vocabulary:,} words padded to {evened(plan, VOCABULARY):,}, to be cut evenly"
-        chosen = choices(plan.indices, plan.profile.computed(model))
-        cells = group_size(plan.mesh, [axis.name for axis in plan.axes if axis.stream])
-        cut = any(plan.mesh[axis.name] != 1 and EXPERTS in axis.weight_indices for axis in plan.axes)
-        if cut and per(chosen, cells) % model.experts:
-            some = f"{counted(per(chosen, cells), 'choice')} of {counted(model.experts, 'expert')}"
-            yield (
-                f"{some} on each device, spread as evenly as can be over the experts of all: figures "
-                "are of the device that has most, and with a less even router it has more"
-            )
+        yield from cautions(plan)
 
     def first(self) -> Iterator[Section]:
         yield from map(self.part, self.plan.costs)
@@ -152,20 +152,21 @@ class _OfModel:
         parameters = Quantity(sum(costs.parameters.values()), "", said["parameters"])
         rows = [
             Row(("parameters", "", parameters)),
-            Row(("activations", "", Quantity(costs.activations, BYTES, said["activations"]))),
+            Row(("activations", "", Quantity(costs.activations, BYTES, said.get("activations")))),
         ]
         if self.plan.pipe.in_two_parts:
             waiting = costs.waiting(self.plan.profile, {})
             words = "kept from backward's first part to its second"
-            rows.append(Row(("waiting", words, Quantity(waiting, BYTES, said["waiting"]))))
+            rows.append(Row(("waiting", words, Quantity(waiting, BYTES, said.get("waiting")))))
         for phase in PHASES:
             sent = costs.sent(phase)
             if sent:
                 counts = Counter(t.collective for t in costs.traffic if t.phase == phase)
                 words = ", ".join(f"{n} {collective}" for collective, n in counts.items())
-                rows.append(Row((SAYS[phase], words, Quantity(sent, ELEMENTS, said[phase]))))
+                rows.append(Row((SAYS[phase], words, Quantity(sent, ELEMENTS, said.get(phase)))))
         columns = (Column("what"), Column("by"), Column("size"))
-        return Section(f"{one(name)}, on one device, for one micro-batch", columns, tuple(rows))
+        notes = () if "activations" in said else (NO_FORMULA,)
+        return Section(f"{one(name)}, on one device, for one micro-batch", columns, tuple(rows), notes)
 
     def pipeline(self) -> Section:
         pipe, found = self.plan.pipe, self.written["pipeline"]

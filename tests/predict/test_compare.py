@@ -252,3 +252,31 @@ def test_the_first_line_names_a_profile_that_differs_of_bare_parameters_too(psem
     assert psem("compare", *args, "--profile", "textbook")[1].splitlines()[0] == "plans side by side"
     _, out, _ = psem("compare", *args, "--profile", "fsdp2")
     assert out.splitlines()[0] == "plans side by side, by the profile fsdp2"
+
+
+MIXTRAL = ["--model", "mixtral-8x7b-v0.1", "--sequence", 1001]
+
+
+def test_each_plan_has_the_notes_on_its_figures(psem):
+    _, out, _ = psem("compare", "tp(16)", "ep(8)", *MIXTRAL, "--profile", "megatron", "--json")
+    tensor, expert = (plan["notes"] for plan in json.loads(out)["plans"])
+    assert [note.split(":")[0] for note in tensor[1:]] == ["not as the system"]
+    assert "key-value heads is on 2 devices" in tensor[0]
+    assert ["2,002 choices of 8 experts" in note for note in expert] == [True]
+    _, out, _ = psem("compare", "tp(16)", "ep(8)", *MIXTRAL, "--profile", "megatron")
+    assert "  ep(8): 2,002 choices of 8 experts on each device" in out
+    assert out.count("not as the system") == 1
+
+
+@pytest.mark.parametrize(("tokens", "has_formulas"), [(1001, False), (1000, True)])
+def test_a_formula_of_even_choices_is_printed_beside_no_figure_of_uneven_ones(
+    psem, tokens, has_formulas
+):
+    given = ("predict", "ep(8)", "--model", "mixtral-8x7b-v0.1", "--sequence", tokens)
+    _, out, _ = psem(*given)
+    assert ("no formulas but of parameters" in out) != has_formulas
+    _, out, _ = psem(*given, "--json")
+    formulas = json.loads(out)["formulas"]
+    assert ("activations" in formulas["layer"]) == ("forward" in formulas["layer"]) == has_formulas
+    assert "parameters" in formulas["layer"]
+    assert "activations" in formulas["head"]
