@@ -9,6 +9,7 @@ import pytest
 import z3
 
 from proofs.registry import Claim, prove, select
+from proofs.trusted.terms import IntSort
 from psem_check.cases import Cases
 from psem_check.check import check
 from psem_check.forms import TRUE, Forms
@@ -52,6 +53,21 @@ def _of_claims(ids):
 
 def of_claims(*ids):
     return json.loads(_of_claims(ids))
+
+
+def all_rules(k):
+    """All rules: n <= total(n) <= twice(n), for a total made by recursion."""
+    n, m, x = k.integers("n m x")
+    start, size = k.fixed("start", IntSort()), k.function("size", IntSort(), IntSort())
+    least = k.suppose("start_is_positive", [], start >= 1)
+    given = k.suppose("sizes_are_positive", [x], size(x) >= 1)
+    total, at_zero, then = k.recursion("total", [m], n, start, lambda before: before(m) + 1)
+    twice, doubled = k.define("twice", [m], 2 * m)
+    shown, found, _, serves = k.choose("even", [m], n, m == 2 * n)
+    holds = k.prove("sum_is_positive", size(x) + start >= 2, uses=[least, given])
+    grows = k.induct("grows", n, total(m, n) >= n + 1, base=[at_zero, least], step=[then])
+    even = k.prove("even_is_twice", twice(found(m)) == m, [shown(m)], [doubled.at(m=found(m)), serves])
+    return (grows, even, holds, k.prove("grown", total(3, 4) >= 5, uses=[grows.at(m=3, n=4)]))
 
 
 def changed(document):
