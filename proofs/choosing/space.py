@@ -240,16 +240,17 @@ def _others_are_dominated(s: Symbols) -> Theorem:
 
 def _dominators(form: CostForm, regime: Regime) -> list[str]:
     """Listed classes, at each sample one that dominates: what the solver is then asked of all sizes."""
-    left, chosen = [(form.at(at), best) for at, best in samples(regime)], []
+    costs = [(form.at(at), best) for at, best in samples(regime)]
+    beats = {
+        name: {i for i, (mine, best) in enumerate(costs) if dominates(best[name], mine)}
+        for name in frontier(regime)
+    }
+    left, chosen = {*range(len(costs))}, list[str]()
     while left:
-        beats = {
-            name: [best for mine, best in left if dominates(best[name], mine)]
-            for name in frontier(regime)
-        }
-        name = max(beats, key=lambda name: len(beats[name]))
-        if not beats[name]:
+        name = max(beats, key=lambda name: len(beats[name] & left))
+        if not beats[name] & left:
             raise KernelError(f"nothing on the frontier dominates {form}")
-        left = [(mine, best) for mine, best in left if not dominates(best[name], mine)]
+        left -= beats[name]
         chosen.append(name)
     return chosen
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations_with_replacement, product
-from typing import Any
+from typing import Any, NamedTuple
 
 from proofs.claim import claim
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
@@ -16,7 +16,6 @@ from spec.derivation.programs import FROM_SLICES, program_of
 from spec.devices.hierarchy import device_number
 from spec.devices.layouts import LayoutError, Lies
 from spec.devices.mesh import Axes, first_element
-from spec.language.moves import Move
 from spec.language.programs import Program
 from spec.language.steps import Step
 from spec.models.parts import parts
@@ -29,6 +28,16 @@ MODEL = Transformer(
 )
 SIZES = (2, 3)  # devices along the two axes
 POSITIONS = range(12)  # of an index
+
+
+class Moved(NamedTuple):
+    """What a move along an axis joins and cuts, and which index each axis cuts before and after it."""
+
+    axis: str
+    joins: str
+    cuts: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
 
 
 @claim("K9")
@@ -80,7 +89,8 @@ def _require_orders(names: tuple[str, str]) -> bool:
     if not _renamed_are_alike(programs, derived):
         raise KernelError(f"{names}: an index that is renamed is cut otherwise")
     others = [derived | {index: order[::-1]} for index, order in derived.items()]
-    wrong = [found for found in others if not _leave_chunks(programs, found, devices)]
+    moved = _moved(programs, devices)
+    wrong = [found for found in others if not _leave_chunks(moved, found, devices)]
     for found in (derived, *others):
         try:
             check_orders(programs, found)
@@ -92,16 +102,27 @@ def _require_orders(names: tuple[str, str]) -> bool:
     return bool(wrong)
 
 
-def _leave_chunks(programs: Sequence[Program], found: AxisOrders, devices: Axes) -> bool:
-    """Whether all moves but those in turns leave each device its chunk of every index."""
-    places = [dict(zip(devices, place, strict=True)) for place in product(*map(range, SIZES))]
-    return all(
-        _leaves_chunks(move, program, found, place)
+def _moved(programs: Sequence[Program], devices: Axes) -> set[Moved]:
+    """What moves do but those in turns, each once."""
+
+    def cut(lies: Lies) -> tuple[str, ...]:
+        return tuple(lies[axis].index for axis in devices)
+
+    return {
+        Moved(
+            move.axis, move.before.index, move.after.index, cut(lies[move.value]), cut(lies[move.makes])
+        )
         for program in programs
+        for lies in (program.lies,)
         for move in program.moves
         if not move.in_turns
-        for place in places
-    )
+    }
+
+
+def _leave_chunks(moved: set[Moved], found: AxisOrders, devices: Axes) -> bool:
+    """Whether all moves leave each device its chunk of every index."""
+    places = product(*map(range, SIZES))
+    return all(_leaves_chunks(move, found, devices, place) for place in places for move in moved)
 
 
 def _renamed(programs: Sequence[Program]) -> list[tuple[str, str]]:
@@ -132,27 +153,25 @@ def _renamed_are_alike(programs: Sequence[Program], found: AxisOrders) -> bool:
     )
 
 
-def _leaves_chunks(move: Move, program: Program, found: AxisOrders, place: dict[str, int]) -> bool:
+def _leaves_chunks(move: Moved, found: AxisOrders, devices: Axes, place: tuple[int, ...]) -> bool:
     """Whether it does on the device at a place: buffers are put side by side, or cut."""
-    before, after = (program.lies[value] for value in (move.value, move.makes))
-    axis, right = move.axis, True
-    number_of = dict(zip(place, SIZES, strict=True))[axis]
-    if index := move.before.index:
-        group = (_chunk(before, index, found, place | {axis: i}) for i in range(number_of))
-        right = [at for chunk in group for at in chunk] == [*_chunk(after, index, found, place)]
-    if index := move.after.index:
-        part = _part(_chunk(before, index, found, place), number_of, place[axis])
-        right = right and part == _chunk(after, index, found, place)
+    along, right = devices.index(move.axis), True
+
+    def chunk(cut: tuple[str, ...], index: str, at: int = place[along]) -> range:
+        """The positions that a device has: the outer axis's chunk, and of that the inner's."""
+        positions = POSITIONS
+        for axis in map(devices.index, found[index]):
+            if cut[axis] == index:
+                positions = _part(positions, SIZES[axis], at if axis == along else place[axis])
+        return positions
+
+    if index := move.joins:
+        group = (chunk(move.before, index, at) for at in range(SIZES[along]))
+        right = [at for each in group for at in each] == [*chunk(move.after, index)]
+    if index := move.cuts:
+        part = _part(chunk(move.before, index), SIZES[along], place[along])
+        right = right and part == chunk(move.after, index)
     return right
-
-
-def _chunk(lies: Lies, index: str, found: AxisOrders, place: dict[str, int]) -> range:
-    """The positions of an index that a device has: the outer axis's chunk, and of that the inner's."""
-    sizes, chunk = dict(zip(place, SIZES, strict=True)), POSITIONS
-    for axis in found[index]:
-        if lies[axis].index == index:
-            chunk = _part(chunk, sizes[axis], place[axis])
-    return chunk
 
 
 def _part(chunk: range, number_of: int, which: int) -> range:

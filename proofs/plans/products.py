@@ -33,7 +33,7 @@ from spec.pipelines.pipeline import Order, Pipeline
 from spec.pipelines.stages import NO_LAYER, check_stages, pieces, sends, to_sum
 from spec.plans.compose import OVER_ALL, PIPELINE, OverlapError, Product, factor, with_all_samples
 from spec.plans.model_strategies import MODEL_AXES
-from spec.plans.placement import Placement
+from spec.plans.placement import BATCH, Placement
 from spec.plans.strategies import STRATEGIES
 
 # axes that do not cut a weight, as one (claim K2): the strategy's own and those sharded alike; replicas
@@ -76,13 +76,15 @@ def products_of_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
     for name, (axes, model) in product(STATES, summed.items()):
         places = _places(name, axes, model.pipe)
         strategies = [strategy for strategy, _ in places.values()]
-        schedule = schedule_of(
-            Product(tuple(factor(s, axis) for axis, (s, _) in places.items())).states
-        )
-        schedules.setdefault(schedule, "_x_".join(strategies))
-        kinds.add(tuple(STRATEGIES[strategy] for strategy in strategies))
+        if len(places) == 1:  # of E9
+            alone, along = STRATEGIES[strategies[0]], {BATCH: places[OWN][1]}
+        else:
+            alone = Product(tuple(factor(s, axis) for axis, (s, _) in places.items())).states
+            along = {axis: found for axis, (_, found) in places.items()}
+            schedules.setdefault(schedule_of(alone), "_x_".join(strategies))
+            kinds.add(tuple(STRATEGIES[strategy] for strategy in strategies))
         whole = (factor(name, OWN) * model).states_of(axes)
-        _like(k, schedule_of(whole), schedule, {axis: found for axis, (_, found) in places.items()})
+        _like(k, schedule_of(whole), schedule_of(alone), along)
     for own, name in product(("dp", *SHARED), SHARED):
         require_everywhere(k, _where_whole(k, own, name))
     placed = factor("zero1") * factor("tp") * factor("zero1", MODEL_AXES["tp"].name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import product
 from typing import Any
 
 from proofs.claim import claim
@@ -12,7 +11,6 @@ from proofs.plans.listing import listing
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from spec.checking.verdict import check
 from spec.derivation.schedules import schedule_of
-from spec.devices.mesh import Axes
 from spec.language.schedule import MICRO_STEPS, Schedule
 from spec.numbers.any_size import Comparison, any_size
 from spec.plans.strategies import STRATEGIES
@@ -45,16 +43,23 @@ def match(k: Kernel, schedules: Mapping[str, Schedule]) -> Theorem:
 
 
 def require_everywhere(k: Kernel, schedule: Schedule) -> None:
-    """Raise KernelError unless a schedule is accepted on every mesh."""
-    micro_steps = (1, 2, any_size(MICRO_STEPS)) if schedule.finish else (1,)
-    for mesh, m in product(_meshes(schedule.axes), micro_steps):
+    """Raise KernelError unless a schedule is accepted on every mesh, for every number of micro-steps.
+
+    Of any number of each; of one or two along an axis, or of micro-steps, and any number of the rest;
+    and of one or two of all.
+    """
+    for mesh, micro_steps in _sizes(schedule):
         comparison = Comparison()
-        verdict = check(schedule, mesh, m, comparison=comparison)
+        verdict = check(schedule, mesh, micro_steps, comparison=comparison)
         if not verdict.accepted or any(comparison.exempt.values()):
             raise KernelError(f"{k.claim}: rejected on {mesh}: {verdict.rule}, {verdict.op}")
 
 
-def _meshes(axes: Axes) -> Iterator[dict[str, Any]]:
-    """Every mesh: one device along an axis, two, or any number."""
-    for sizes in product((1, 2, None), repeat=len(axes)):
-        yield {a: any_size(a) if n is None else n for a, n in zip(axes, sizes, strict=True)}
+def _sizes(schedule: Schedule) -> Iterator[tuple[dict[str, Any], Any]]:
+    """Devices along each axis, and micro-steps: one, where gradients do not wait."""
+    names = (*schedule.axes, *((MICRO_STEPS,) if schedule.finish else ()))
+    general = {name: any_size(name) for name in names}
+    those = dict.fromkeys((*((name,) for name in names), names))
+    for few in ({}, *(dict.fromkeys(some, n) for some in those for n in (1, 2))):
+        numbers = general | few
+        yield numbers, numbers.pop(MICRO_STEPS, 1)

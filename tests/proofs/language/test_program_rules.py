@@ -21,6 +21,7 @@ from proofs.language.program_runs import ProgramRuns
 from proofs.language.programs import (
     AGAIN,
     AXES,
+    FURTHER,
     MODELS,
     ON_EVERY_AXIS,
     PARTS,
@@ -201,7 +202,7 @@ def test_every_model_needs_proved_rules_only_on_every_axis_and_is_made_again_by_
 
 @pytest.mark.slow
 def test_what_is_not_tried_of_holding_and_recomputation_is_the_same_programs():
-    for part in PARTS:
+    for part in PARTS | FURTHER:
         found = [p for axis in AXES for p in derived(part, (axis,))]
         lines = [(p.forward, p.backward, p.kept) for p in found]
         for axis in MODEL_AXES.values():
