@@ -45,7 +45,8 @@ def ask(
 ) -> Answer:
     """Whether formulas can hold together. What is answered without values is not asked again.
 
-    `simple`: by the solver that does not choose a strategy first; sooner where little is to be done.
+    `simple`: by the solver that does not choose a strategy first, and with z3's older arithmetic: it
+    sooner finds that much can hold together.
     `values`: of what can hold, with values.
     """
     question = Question(formulas)
@@ -152,6 +153,8 @@ def _solver(text: str, limit: int, seed: int, simple: bool) -> Any:
     solver = (z3.SimpleSolver if simple else z3.Solver)(ctx=z3.Context())
     # an interrupt is the caller's: it must not look like an answer
     solver.set(rlimit=limit, random_seed=seed, ctrl_c=False)
+    if simple:
+        solver.set("arith.solver", 2)
     with _uninterrupted():
         solver.from_string(text)
     return solver
