@@ -16,8 +16,9 @@ from proofs.claim import claim
 from proofs.tools.encoding import MODES, ModeSort, Symbolic, Terms, lift
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.parts import substitute
-from proofs.trusted.terms import And, BoolVal, Implies, Not, Or, RealVal
+from proofs.trusted.terms import And, BoolVal, If, Implies, Not, Or, RealVal
 from spec.checking.verdict import check
+from spec.choosing.halves import halves
 from spec.choosing.requirements import requirements
 from spec.choosing.space import (
     ACTIVATION_MODES,
@@ -57,6 +58,7 @@ AT_ONCE = 3  # listed classes that one obligation speaks of
 def modes_decide_what_is_realisable(k: Kernel) -> tuple[Theorem, ...]:
     """Which of the 5^4 placements are realisable, for every N >= 2 and whatever the sizes.
 
+    Those that have gradient integrity and state consistency on every device, as conditions on modes.
     Parameters are whole when they are read: replicated, gathered, cast or fetched, and never a slice.
     Each device works on its own samples: activations are sharded, recomputed or offloaded. Optimizer
     state is kept, if there is any. Gradients are kept as slices only where slices are updated. Without
@@ -67,21 +69,35 @@ def modes_decide_what_is_realisable(k: Kernel) -> tuple[Theorem, ...]:
     """
     for regime in REGIMES:
         _same_on_every_number_of_devices(regime)
-    return tuple(_characterised(k.part(_name(regime)), regime) for regime in REGIMES)
+    return tuple(t for regime in REGIMES for t in _characterised(k.part(_name(regime)), regime))
 
 
 def _name(regime: Regime) -> str:
     return f"{regime.optimizer.name.lower()}_{'several' if regime.several else 'one'}"
 
 
-def _characterised(k: Kernel, regime: Regime) -> Theorem:
-    """The verdict on each placement, tabulated, and what its modes must be: one query for all."""
+def _characterised(k: Kernel, regime: Regime) -> tuple[Theorem, ...]:
+    """What modes must be for both halves, on any number of devices; and the verdict on each placement,
+    tabulated: one query for all.
+    """
     names = ("theta", "omega", "grads", "acts")
     states = {state: k.constant(name, ModeSort) for state, name in zip(State, names, strict=True)}
+    modes = Terms(states)
+    met = And(*requirements(regime, modes).values())
+    n, device, owner = k.integers("n device owner")
+    other = If(owner == 0, 1, 0)
+    some = [n >= 2, owner >= 0, owner < n]
+
+    def hold(on: Any) -> Any:
+        """Gradient integrity and state consistency, on a device."""
+        return And(*halves(regime, modes, on == owner).values())
+
+    sufficient = k.prove("both_halves_hold_on_every_device", hold(device), given=[met])
+    fails = And(other >= 0, other < n, Implies(And(hold(owner), hold(other)), met))
+    necessary = k.prove("on_the_owner_or_another_device_one_does_not", fails, given=some)
     accepted = set(realisable(regime))
     verdict = lift(lambda *m: BoolVal(m in accepted), [(term, MODES) for term in states.values()])
-    met = And(*requirements(regime, Terms(states)).values())
-    return k.prove("modes_decide", verdict == met)
+    return sufficient, necessary, k.prove("modes_decide", verdict == met)
 
 
 def _same_on_every_number_of_devices(regime: Regime) -> None:

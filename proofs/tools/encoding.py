@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import product
 from typing import Any
 
-from proofs.trusted.terms import And, BoolVal, EnumSort, If, Or
+from proofs.trusted.terms import And, BoolVal, EnumSort, If, Not, Or
 from spec.choosing.space import Kept, Regime, placement_of, verdict_of
 from spec.devices.collectives import COLLECTIVES, Collective
 from spec.devices.layouts import Layout
@@ -48,7 +48,7 @@ def lift(function: Callable[..., Any], choices: Sequence[tuple[Any, dict[Any, An
 class Terms:
     """Conditions on modes, as terms over mode variables (`spec.choosing.requirements.Logic`)."""
 
-    either, both = staticmethod(Or), staticmethod(And)
+    either, both, no = staticmethod(Or), staticmethod(And), staticmethod(Not)
 
     def __init__(self, modes: Mapping[State, Any]) -> None:
         self.modes = modes

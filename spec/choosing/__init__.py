@@ -1,4 +1,4 @@
 """The space of placements: what each costs, and which is realisable.
 
-In order: space, requirements.
+In order: space, requirements, halves.
 """

@@ -32,6 +32,9 @@ class Logic(Protocol):
     def both(self, *conditions: Any) -> Any:
         """All of them hold."""
 
+    def no(self, condition: Any) -> Any:
+        """It does not hold."""
+
 
 def requirements(regime: Regime, logic: Logic) -> dict[str, Any]:
     """All that a placement's modes must meet, by name; activations M are made again, O on the host."""

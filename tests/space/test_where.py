@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from psem_model.space.placements import Space
 from psem_model.space.where import Asked, bounds
 from psem_model.text.errors import BadInput
+from spec.choosing.halves import CURRENT, FRESH, INTEGRITY, halves
 from spec.choosing.requirements import requirements
 from spec.choosing.space import REGIMES, cost, placement_of, realisable, regime_of
 from spec.costs.memory import Sizes
@@ -41,12 +42,40 @@ class Truths:
     def both(self, *conditions):
         return all(conditions)
 
+    def no(self, condition):
+        return not condition
+
 
 @pytest.mark.parametrize("regime", REGIMES)
 def test_realisable_placements_are_those_that_meet_their_needs(regime):
     every = product(Mode, repeat=len(State))
     met = {modes for modes in every if all(requirements(regime, Truths(modes)).values())}
     assert met == {*realisable(regime)}
+
+
+def with_both_halves(regime, besides=""):
+    """The placements that have gradient integrity and state consistency, but for one condition."""
+    return {
+        modes
+        for modes in product(Mode, repeat=len(State))
+        if all(
+            holds
+            for own in (True, False)
+            for name, holds in halves(regime, Truths(modes), own).items()
+            if name != besides
+        )
+    }
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+def test_realisable_placements_are_those_that_have_both_halves(regime):
+    assert with_both_halves(regime) == {*realisable(regime)}
+
+
+@pytest.mark.parametrize("condition", [INTEGRITY, FRESH, CURRENT])
+@pytest.mark.parametrize("regime", REGIMES)
+def test_without_one_condition_of_the_halves_more_placements_have_them(regime, condition):
+    assert with_both_halves(regime, condition) > {*realisable(regime)}
 
 
 def costs(policy, devices, steps):
