@@ -86,7 +86,6 @@ def _characterised(k: Kernel, regime: Regime) -> tuple[Theorem, ...]:
     met = And(*requirements(regime, modes).values())
     n, device, owner = k.integers("n device owner")
     other = If(owner == 0, 1, 0)
-    some = [n >= 2, owner >= 0, owner < n]
 
     def hold(on: Any) -> Any:
         """Gradient integrity and state consistency, on a device."""
@@ -94,7 +93,7 @@ def _characterised(k: Kernel, regime: Regime) -> tuple[Theorem, ...]:
 
     sufficient = k.prove("both_halves_hold_on_every_device", hold(device), given=[met])
     fails = And(other >= 0, other < n, Implies(And(hold(owner), hold(other)), met))
-    necessary = k.prove("on_the_owner_or_another_device_one_does_not", fails, given=some)
+    necessary = k.prove("on_the_owner_or_another_device_one_does_not", fails, given=[n >= 2])
     accepted = set(realisable(regime))
     verdict = lift(lambda *m: BoolVal(m in accepted), [(term, MODES) for term in states.values()])
     return sufficient, necessary, k.prove("modes_decide", verdict == met)
