@@ -9,7 +9,7 @@ realisable, and nothing else here.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache, lru_cache
@@ -57,12 +57,9 @@ def cost(placement: Placement, sizes: Sizes, micro_steps: Number = 1) -> Cost:
     return Cost(total_resting(schedule, sizes), sent, host)
 
 
-def dominance(a: Cost, b: Cost) -> Iterator[Number]:
+def dominance(a: Cost, b: Cost) -> tuple[Number, ...]:
     """All that must hold for a to dominate b: nowhere worse, and better somewhere."""
-    yield a.resting <= b.resting
-    yield a.sent <= b.sent
-    yield a.host <= b.host
-    yield a.total < b.total
+    return (a.resting <= b.resting, a.sent <= b.sent, a.host <= b.host, a.total < b.total)
 
 
 def dominates(a: Cost, b: Cost) -> bool:
