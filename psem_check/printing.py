@@ -43,7 +43,7 @@ def _of_part(part: Part, theorems: list[Theorem]) -> Iterator[str]:
             yield from _formula(part.terms, value, f"    false where {name} = ")
     for hypothesis in (part.theorems[which] for which in under):
         said += hypothesis.formulas
-        yield f"  hypothesis {hypothesis.name}"
+        yield f"  {'axiom' if hypothesis.rule == 'axiom' else 'hypothesis'} {hypothesis.name}"
         yield from _for_all(part, hypothesis.formulas)
         yield from _statement(part.terms, hypothesis)
     yield from _symbols(part, said)

@@ -16,7 +16,7 @@ from psem_check.reader import Graph, member, plain
 from psem_check.terms import BOOL, INT, REAL, Rejected, Term, named
 
 SHOWN = ("prove", "induct", "extend", "refute")
-RULES = ("define", "recursion", "choose", "suppose", "instance", *SHOWN)
+RULES = ("define", "recursion", "choose", "suppose", "axiom", "instance", *SHOWN)
 Under: TypeAlias = frozenset[int | str]
 
 
@@ -101,12 +101,16 @@ class Part:
         self._conclude(Theorem(f"{name} shown", "choose", (body,), holds, defines=both))
         self._conclude(Theorem(f"{name} found", "choose", (holds,), serves, defines=both))
 
-    def _suppose(self, name: str, formula: Term) -> None:
+    def _suppose(self, name: str, formula: Term, rule: str = "suppose") -> None:
         """A hypothesis, for all values of the variables in it."""
         if Forms(self.terms).of(formula) == FALSE:
             raise Rejected("it cannot hold")
         under = frozenset([len(self.theorems)])
-        self._conclude(Theorem(name, "suppose", (), formula, under))
+        self._conclude(Theorem(name, rule, (), formula, under))
+
+    def _axiom(self, name: str, formula: Term) -> None:
+        """A hypothesis that is called an axiom."""
+        self._suppose(name, formula, "axiom")
 
     # ------------------------------------------------------------------ rules
     def _instance(self, of: int, values: list[list[Term]]) -> None:

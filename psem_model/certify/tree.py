@@ -91,7 +91,7 @@ class Part:
     def _step(self, record: Record) -> dict[str, Any]:
         rule, name = record.step.rule, record.name
         if rule in ("suppose", "axiom"):
-            return {"rule": "suppose", "name": name, "formula": self._one(record.goal)}
+            return {"rule": rule, "name": name, "formula": self._one(record.goal)}
         if rule in ("recursion", "choose"):
             name = str(record.step.given["symbol"].name)
         named = {} if rule == "instance" else {"name": name}
