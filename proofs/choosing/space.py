@@ -16,9 +16,9 @@ from proofs.claim import claim
 from proofs.tools.encoding import MODES, ModeSort, Symbolic, Terms, lift
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.parts import substitute
-from proofs.trusted.terms import And, BoolVal, If, Implies, Not, Or, RealVal
+from proofs.trusted.terms import And, BoolSort, BoolVal, If, Implies, Not, Or, RealVal
 from spec.checking.verdict import check
-from spec.choosing.halves import halves
+from spec.choosing.halves import INTEGRITY, halves
 from spec.choosing.requirements import requirements
 from spec.choosing.space import (
     ACTIVATION_MODES,
@@ -82,21 +82,33 @@ def _characterised(k: Kernel, regime: Regime) -> tuple[Theorem, ...]:
     """
     names = ("theta", "omega", "grads", "acts")
     states = {state: k.constant(name, ModeSort) for state, name in zip(State, names, strict=True)}
-    modes = Terms(states)
-    met = And(*requirements(regime, modes).values())
-    n, device, owner = k.integers("n device owner")
+    modes, placed = Terms(states), tuple(states.values())
+    own, (n, device, owner) = k.constant("own", BoolSort()), k.integers("n device owner")
     other = If(owner == 0, 1, 0)
-
-    def hold(on: Any) -> Any:
-        """Gradient integrity and state consistency, on a device."""
-        return And(*halves(regime, modes, on == owner).values())
-
-    sufficient = k.prove("both_halves_hold_on_every_device", hold(device), given=[met])
-    fails = And(other >= 0, other < n, Implies(And(hold(owner), hold(other)), met))
-    necessary = k.prove("on_the_owner_or_another_device_one_does_not", fails, given=[n >= 2])
+    met = And(*requirements(regime, modes).values())
+    realisable_if, realisable_is = k.define("realisable", placed, met)
+    said = halves(regime, modes, own)
+    integrity, integrity_is = k.define("integrity", [*placed, own], said.pop(INTEGRITY))
+    consistency, consistency_is = k.define("consistency", [*placed, own], And(*said.values()))
+    on = [device == owner, BoolVal(True), other == owner]
+    hold = [And(integrity(*placed, each), consistency(*placed, each)) for each in on]
+    meant = [[made.at(own=each) for made in (integrity_is, consistency_is)] for each in on]
+    sufficient = k.prove(
+        "both_halves_hold_on_every_device",
+        hold[0],
+        given=[realisable_if(*placed)],
+        uses=[realisable_is, *meant[0]],
+    )
+    necessary = k.prove(
+        "or_one_fails_on_the_owner_or_another_device",
+        And(other >= 0, other < n, Implies(And(*hold[1:]), realisable_if(*placed))),
+        given=[n >= 2],
+        uses=[realisable_is, *meant[1], *meant[2]],
+    )
     accepted = set(realisable(regime))
-    verdict = lift(lambda *m: BoolVal(m in accepted), [(term, MODES) for term in states.values()])
-    return sufficient, necessary, k.prove("modes_decide", verdict == met)
+    verdict = lift(lambda *m: BoolVal(m in accepted), [(term, MODES) for term in placed])
+    decide = k.prove("modes_decide", verdict == realisable_if(*placed), uses=[realisable_is])
+    return sufficient, necessary, decide
 
 
 def _same_on_every_number_of_devices(regime: Regime) -> None:

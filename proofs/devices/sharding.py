@@ -57,7 +57,14 @@ def padding_is_less_than_one_element_per_device(k: Kernel) -> tuple[Theorem, ...
     units = k.fixed("units", INT)
     pad = padding(psi, chunk, n)
     little = k.prove("padding_is_little", And(pad >= 0, pad < n), uses=ceiling)
-    none = k.prove("no_padding_when_n_divides_psi", pad == 0, given=[psi == units * n], uses=ceiling)
+    x = k.integers("x")
+    times = k.prove("so_many_slots_are_n_at_least", x * n >= n, given=[x >= 1, n >= 1])
+    none = k.prove(
+        "no_padding_when_n_divides_psi",
+        pad == 0,
+        given=[psi == units * n],
+        uses=[*ceiling, times.at(x=chunk - units), times.at(x=units - chunk)],
+    )
     return little, none
 
 

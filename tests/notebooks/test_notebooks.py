@@ -41,7 +41,7 @@ PAIRS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("function", "command"), few(PAIRS), ids=lambda of: str(of)[:30])
+@pytest.mark.parametrize(("function", "command"), few(PAIRS), ids=[words for _, words in few(PAIRS)])
 def test_a_function_reports_what_its_command_does(function, command, psem, monkeypatch):
     monkeypatch.chdir(ROOT)
     report = function()
