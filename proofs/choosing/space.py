@@ -16,9 +16,9 @@ from proofs.claim import claim
 from proofs.tools.encoding import MODES, ModeSort, Symbolic, Terms, lift
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.parts import substitute
-from proofs.trusted.terms import And, BoolSort, BoolVal, If, Implies, Not, Or, RealVal
+from proofs.trusted.terms import And, BoolSort, BoolVal, EnumSort, If, Implies, Not, Or, RealVal
 from spec.checking.verdict import check
-from spec.choosing.halves import INTEGRITY, halves
+from spec.choosing.halves import INTEGRITY, both_halves
 from spec.choosing.requirements import requirements
 from spec.choosing.space import (
     ACTIVATION_MODES,
@@ -51,6 +51,10 @@ from spec.plans.placement import BATCH
 from spec.plans.strategies import STRATEGIES
 
 DATA = cache(primes)  # of every run
+WHOLE = "whole"  # the rule of gradient integrity; the others are of state consistency
+BROKEN = WHOLE, "fresh", "current", "agreed"
+_, _rules = EnumSort("Rule", ["Accepted", *(f"Breaks{rule.title()}" for rule in BROKEN)])
+RULES = dict(zip(("", *BROKEN), _rules, strict=True))
 AT_ONCE = 3  # listed classes that one obligation speaks of
 
 
@@ -61,7 +65,7 @@ def modes_decide_what_is_realisable(k: Kernel) -> tuple[Theorem, ...]:
     Those that have gradient integrity and state consistency on every device, as conditions on modes.
     Parameters are whole when they are read: replicated, gathered, cast or fetched, and never a slice.
     Each device works on its own samples: activations are sharded, recomputed or offloaded. Optimizer
-    state is kept, if there is any. Gradients are kept as slices only where slices are updated. Without
+    state is kept, if there is any. Gradients rest as S only where slices are updated. Without
     a copy of the weights to update from, parameters and optimizer state rest side by side, on devices
     or on the host. With several micro-steps gradients are kept. All others have a run on two devices
     that diverges.
@@ -78,37 +82,52 @@ def _name(regime: Regime) -> str:
 
 def _characterised(k: Kernel, regime: Regime) -> tuple[Theorem, ...]:
     """What modes must be for both halves, on any number of devices; and the verdict on each placement,
-    tabulated: one query for all.
+    tabulated: which are accepted, and of which half the rule is that the others break.
     """
     names = ("theta", "omega", "grads", "acts")
     states = {state: k.constant(name, ModeSort) for state, name in zip(State, names, strict=True)}
     modes, placed = Terms(states), tuple(states.values())
     own, (n, device, owner) = k.constant("own", BoolSort()), k.integers("n device owner")
     other = If(owner == 0, 1, 0)
-    met = And(*requirements(regime, modes).values())
+    met, said = And(*requirements(regime, modes).values()), both_halves(regime, modes, own)
     realisable_if, realisable_is = k.define("realisable", placed, met)
-    said = halves(regime, modes, own)
     integrity, integrity_is = k.define("integrity", [*placed, own], said.pop(INTEGRITY))
     consistency, consistency_is = k.define("consistency", [*placed, own], And(*said.values()))
-    on = [device == owner, BoolVal(True), other == owner]
-    hold = [And(integrity(*placed, each), consistency(*placed, each)) for each in on]
-    meant = [[made.at(own=each) for made in (integrity_is, consistency_is)] for each in on]
-    sufficient = k.prove(
+
+    def both_hold(owns: Any) -> Any:
+        return And(integrity(*placed, owns), consistency(*placed, owns))
+
+    def meant(*owns: Any) -> list[Theorem]:
+        return [made.at(own=each) for each in owns for made in (integrity_is, consistency_is)]
+
+    mine, others = BoolVal(True), BoolVal(False)
+    on_every_device = k.prove(
         "both_halves_hold_on_every_device",
-        hold[0],
+        both_hold(device == owner),
         given=[realisable_if(*placed)],
-        uses=[realisable_is, *meant[0]],
+        uses=[realisable_is, *meant(device == owner)],
     )
-    necessary = k.prove(
+    on_two = Implies(And(both_hold(mine), both_hold(other == owner)), realisable_if(*placed))
+    on_two_devices = k.prove(
         "or_one_fails_on_the_owner_or_another_device",
-        And(other >= 0, other < n, Implies(And(*hold[1:]), realisable_if(*placed))),
+        And(other >= 0, other < n, on_two),
         given=[n >= 2],
-        uses=[realisable_is, *meant[1], *meant[2]],
+        uses=[realisable_is, *meant(mine, other == owner)],
     )
-    accepted = set(realisable(regime))
-    verdict = lift(lambda *m: BoolVal(m in accepted), [(term, MODES) for term in placed])
-    decide = k.prove("modes_decide", verdict == realisable_if(*placed), uses=[realisable_is])
-    return sufficient, necessary, decide
+    found = {modes: verdict.rule for modes, verdict in verdicts(regime).items()}
+    rule = lift(lambda *m: RULES[found[m]], [(term, MODES) for term in placed])
+    decide = k.prove(
+        "modes_decide", (rule == RULES[""]) == realisable_if(*placed), uses=[realisable_is]
+    )
+    broken = [
+        Implies(rule == RULES[name], Not(And(half(*placed, mine), half(*placed, others))))
+        for name in BROKEN
+        for half in [integrity if name == WHOLE else consistency]
+    ]
+    half = k.prove(
+        "the_rule_that_is_broken_is_of_a_half_that_fails", And(*broken), uses=meant(mine, others)
+    )
+    return on_every_device, on_two_devices, decide, half
 
 
 def _same_on_every_number_of_devices(regime: Regime) -> None:

@@ -204,16 +204,17 @@ def projection() -> Part:
 def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     """Derived programs are accepted, and every line does on devices what it does on whole values.
 
-    Of embedding, layer and head, on every model axis, with and without recomputation; of a layer whose
-    attention is one kernel, too. And whatever the typing rule accepts of an operation is right. Where
-    the checker accepts all lines, what each makes lies as it is said to: by induction over lines, of
-    any program; that it accepts those of listed programs is proved. On whole values they are the model
-    and its gradients by the chain rule. A copy's gradient sums over the outputs of its uses: where
-    these are cut it is partial, by the rule of summed indices, and the all-reduce of its terms is the
-    whole gradient. The turns of a ring are an axis, with one rule more: a softmax of each turn's keys
-    alone, what is linear in it, and their merge (F2). A layer on a ring, and two products on every
-    axis, are rejected without any one of their moves, and with slices of a gradient where the weight
-    is whole: what a program gives, returns and leaves as gradients is asked for.
+    Of embedding, layer and head, on every model axis, with and without recomputation, and of further
+    models without; of a layer whose attention is one kernel, too. And whatever the typing rule accepts
+    of an operation is right. Where the checker accepts all lines, what each makes lies as it is said
+    to: by induction over lines, of any program; that it accepts those of listed programs is proved. On
+    whole values they are the model and its gradients by the chain rule. A copy's gradient sums over the
+    outputs of its uses: where these are cut it is partial, by the rule of summed indices, and the
+    all-reduce of its terms is the whole gradient. The turns of a ring are an axis, with one rule more:
+    a softmax of each turn's keys alone, what is linear in it, and their merge (F2). A layer on a ring,
+    and two products on every axis, are rejected without any one of their moves, and with slices of a
+    gradient where the weight is whole: what a program gives, returns and leaves as gradients is asked
+    for.
     (Claim E10; Megatron-LM 1909.08053 section 3; claims R1-R3)
     """
     programs = listed()
@@ -321,8 +322,8 @@ def recomputed_values_are_the_values(k: Kernel) -> tuple[Theorem, ...]:
     recomputation are accepted, make again by forward's lines, and find the gradients that the
     programs without it find. (Claim F1; 1604.06174, 2205.05198 section 5)
     """
-    for part, axes in PARTS.items():
-        for axis in axes:
+    for part in PARTS | FURTHER:
+        for axis in AXES if part in PARTS else (TENSOR,):
             require_same_gradients(part, axis)
     for axis in AXES:
         _require_pairs(layer(GPT), axis)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 from operator import eq, ge, gt, le, lt
 from typing import Any
 
@@ -47,7 +48,10 @@ def as_float(term: Any) -> float:
 
 def as_number(term: Any) -> Any:
     """A number or a truth value as one of Python."""
-    return Fraction(term.of) if type(term.of) is str else term.of
+    return _fraction(term.of) if type(term.of) is str else term.of
+
+
+_fraction = lru_cache(maxsize=1024)(Fraction)  # of a text
 
 
 def exact(term: Any) -> bool | Fraction | float:

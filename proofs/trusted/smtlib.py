@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import chain
 from typing import Any
 
+from proofs.trusted.folding import as_number
 from proofs.trusted.parts import below
 from proofs.trusted.terms import Bool, Sort, Symbol, Term
 
@@ -153,7 +153,7 @@ def _literal(term: Term) -> str:
     if term.op == "float":
         bits = f"{term.of:064b}"
         return f"(fp #b{bits[0]} #b{bits[1:12]} #b{bits[12:]})"
-    value = Fraction(term.of)
+    value = as_number(term)
     dot = "" if term.sort.kind == "Int" else ".0"
     said = f"{abs(value.numerator)}{dot}"
     if value.denominator != 1:

@@ -261,12 +261,14 @@ def BoolVal(value: bool) -> Any:
 
 
 def IntVal(value: Any) -> Any:
-    if Fraction(value).denominator != 1:
+    if type(value) is not int and Fraction(value).denominator != 1:
         raise KernelError(f"{value} is not whole")
     return _term("number", (), INT, int(value))
 
 
 def RealVal(value: Any) -> Any:
+    if type(value) is int:
+        return _term("number", (), REAL, str(value))
     given = Fraction(value)  # kept as text: a fraction's parts may be anything, and may change
     return _term("number", (), REAL, str(Fraction(int(given.numerator), int(given.denominator))))
 

@@ -18,9 +18,10 @@ from spec.plans.modes import GATHERED, M, O, R, S
 INTEGRITY = "gradient integrity: what is kept is made of every sample's gradient, once"
 FRESH = "state consistency: forward and backward read all parameters"
 CURRENT = "state consistency: what is kept is made of what was current, where the update runs"
+AGREED = "state consistency: parameters are copied from those that were updated"
 
 
-def halves(regime: Regime, logic: Logic, own: Any) -> dict[str, Any]:
+def both_halves(regime: Regime, logic: Logic, own: Any) -> dict[str, Any]:
     """Gradient integrity and state consistency on a device: conditions on four modes, by name.
 
     `own`: whether it owns the element. They must hold on the owner and on every other device.
@@ -35,23 +36,23 @@ def halves(regime: Regime, logic: Logic, own: Any) -> dict[str, Any]:
         return either(among(state, R, GATHERED, O), both(among(state, S), own))
 
     # where an update runs, and whether of slices: without optimizer state, where the others rest
-    anywhere = among(OMEGA, M)
-    slices = either(among(THETA, S, GATHERED), among(GRADS, S, GATHERED))
-    of_slices = either(among(OMEGA, S), both(anywhere, slices))
-    on_host, theta_there = either(among(OMEGA, O), both(anywhere, among(THETA, O))), among(THETA, O)
+    anywhere, on_host = among(OMEGA, M), among(THETA, O)
+    of_slices = either(among(OMEGA, S), both(anywhere, among(GRADS, S, GATHERED)))
+    updates_there = either(among(OMEGA, O), both(anywhere, on_host))
     # a device keeps what its own update leaves; parameters that rest whole get the owners' slices
     kept = both(rests(THETA), either(no(of_slices), own))
     kept = kept if stateless else either(kept, rests(OMEGA))
-    # without a copy of the weights an update is of those that rest, and no host gets others' slices
-    same_side = either(both(on_host, theta_there), no(either(on_host, theta_there)))
-    in_place = both(rests(THETA), same_side, no(both(of_slices, theta_there)))
+    # without a copy of the weights an update is of those that rest, on their side
+    same_side = either(both(updates_there, on_host), no(either(updates_there, on_host)))
     current = [] if stateless else [used(OMEGA)]
-    current += [] if copied else [in_place]
+    current += [] if copied else [rests(THETA), same_side]
     view = [used(THETA), *([both(among(THETA, M), no(anywhere))] if copied else [])]
     # what is not kept until the step ends is one micro-step's
     gradient = [used(GRADS), *([] if regime.several else [among(GRADS, M)])]
-    return {
+    found = {
         INTEGRITY: either(no(kept), both(among(ACTS, S, M, O), either(*gradient))),
         FRESH: either(*view),
         CURRENT: either(no(kept), both(*current)),
     }
+    # slices that are updated get from host to host by way of the optimizer's copy
+    return found if copied else found | {AGREED: no(both(of_slices, on_host))}

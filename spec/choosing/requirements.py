@@ -16,7 +16,7 @@ WHOLE_VIEW = "parameters are whole when they are read"
 OWN_SAMPLES = "each device works on samples of its own"
 STATE_RESTS = "optimizer state rests, if there is any"
 WHERE_THEY_REST = "without a copy of the weights, they are updated where they rest"
-SLICES = "gradients rest as slices only where slices are updated"
+SLICES = "gradients rest as S only where slices are updated"
 GRADIENTS_REST = "with several micro-steps, gradients rest"
 
 

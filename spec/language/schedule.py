@@ -258,7 +258,7 @@ class Op:
             return "by", str(self.by), "nothing"
         return None
 
-    @property
+    @cached_property
     def takes_room(self) -> bool:
         """Whether its result takes room of its own, where it is on the device."""
         return takes_room(self.kind, self.source, self.target)

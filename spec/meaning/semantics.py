@@ -267,8 +267,8 @@ def execute(  # noqa: C901
     elif op.kind is Kind.RELEASE:
         store.pop((target, CONTENT), None)
         store.pop((target, MOMENT), None)
-    moments_rest = (target, MOMENT) in store and op.takes_room  # where weights are made anew
-    if moments_rest and (op.kind is Kind.ZERO or MOMENT not in _parts(source, target)):
+    weights_alone = op.kind is Kind.ZERO or MOMENT not in _parts(source, target)
+    if op.takes_room and weights_alone and (target, MOMENT) in store:  # moments are not made anew
         write(target, domain.unknown(absent(target)), False, MOMENT)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from spec.devices.layouts import Contraction
 
@@ -55,6 +55,7 @@ class Value:
         return f"{self.name}[{' '.join(self.indices)}]"
 
 
+@lru_cache(maxsize=4096)
 def cotangent_of(value: Value, of: str = "") -> Value:
     """A value's cotangent: all of it, or that of a use or of a sum of some."""
     plain, shared = value.name == value.plain_name, f"d {value.plain_name}"
@@ -62,6 +63,7 @@ def cotangent_of(value: Value, of: str = "") -> Value:
     return replace(value, name=name, role=Role.ACTIVATION, form_of=shared)
 
 
+@lru_cache(maxsize=4096)
 def formed(value: Value, lies: str) -> Value:
     """The same value, lying otherwise."""
     return replace(value, name=f"{value.name}|{lies}", form_of=value.plain_name)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from psem_model.space.placements import Space
 from psem_model.space.where import Asked, bounds
 from psem_model.text.errors import BadInput
-from spec.choosing.halves import CURRENT, FRESH, INTEGRITY, halves
+from spec.choosing.halves import AGREED, CURRENT, FRESH, INTEGRITY, both_halves
 from spec.choosing.requirements import requirements
-from spec.choosing.space import REGIMES, cost, placement_of, realisable, regime_of
+from spec.choosing.space import REGIMES, Kept, cost, placement_of, realisable, regime_of, verdicts
 from spec.costs.memory import Sizes
 from spec.models.states import POLICIES, State
 from spec.numbers.arithmetic import DIVISIBLE
@@ -61,7 +61,7 @@ def with_both_halves(regime, besides=""):
         if all(
             holds
             for own in (True, False)
-            for name, holds in halves(regime, Truths(modes), own).items()
+            for name, holds in both_halves(regime, Truths(modes), own).items()
             if name != besides
         )
     }
@@ -72,10 +72,21 @@ def test_realisable_placements_are_those_that_have_both_halves(regime):
     assert with_both_halves(regime) == {*realisable(regime)}
 
 
-@pytest.mark.parametrize("condition", [INTEGRITY, FRESH, CURRENT])
+@pytest.mark.parametrize("condition", [INTEGRITY, FRESH, CURRENT, AGREED])
 @pytest.mark.parametrize("regime", REGIMES)
 def test_without_one_condition_of_the_halves_more_placements_have_them(regime, condition):
+    if condition == AGREED and regime.optimizer is not Kept.NO_STATE:
+        return  # slices that rest on devices are not updated on a host
     assert with_both_halves(regime, condition) > {*realisable(regime)}
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+def test_where_a_verdict_names_a_rule_the_condition_of_this_name_fails(regime):
+    named = {"whole": {INTEGRITY}, "fresh": {FRESH}, "current": {CURRENT}}
+    for modes, verdict in verdicts(regime).items():
+        on_two = [both_halves(regime, Truths(modes), own) for own in (True, False)]
+        failed = {name for on_one in on_two for name, holds in on_one.items() if not holds}
+        assert failed & named.get(verdict.rule, {FRESH, CURRENT, AGREED}) or verdict.accepted
 
 
 def costs(policy, devices, steps):
