@@ -102,6 +102,11 @@ class Timetable:
         return self.backward(self.stage, self.unit) + self.more * each <= following
 
     @cached_property
+    def multiply_alike(self) -> Theorem:
+        x, y, z = self.x, self.y, self.z
+        return self.k.prove("equal_numbers_multiply_alike", x * z == y * z, [x == y])
+
+    @cached_property
     def grows_more(self) -> Theorem:
         """From the delay on, for a second part each: all that follow a forward have waited."""
         k, stage, unit, more, f, w = self.k, self.stage, self.unit, self.more, self.f, self.w
@@ -110,14 +115,12 @@ class Timetable:
         given = [unit >= delay(self.pipe, stage), more >= 0]
         paired = more - (next_alone - alone)
         alike = k.prove("from_the_delay_on_as_many_second_parts", next_waited - waited == paired, given)
-        x, y, z = self.x, self.y, self.z
-        times = k.prove("equals_multiply_alike", x * z == y * z, [x == y])
         return k.prove(
             "from_the_delay_on_they_leave_time_for_both_parts",
             self._later(self.b + w),
             [f > 0, *given],
             [
-                times.at(x=next_waited - waited, y=paired, z=w),
+                self.multiply_alike.at(x=next_waited - waited, y=paired, z=w),
                 alike,
                 self.positive.at(x=paired, y=f),
                 self.positive.at(x=next_alone - alone, y=self.paused - w),
@@ -266,8 +269,7 @@ class Timetable:
         of_two = bubble_repeated(replace(self.pipe, stages=2), TERMS)
         ahead, paused = self.ahead, self.paused
         warm, wait, last = warm_up(self.pipe, stage), delay(self.pipe, stage), self.m - 1
-        x, y, z = self.x, self.y, self.z
-        alike = k.prove("equal_numbers_multiply_alike", x * z == y * z, [x == y])
+        alike = self.multiply_alike
         idle = f + self.behind - ahead * (f + w - paused)
         each = k.prove(
             "what_a_stage_idles_for_each_after_it",
