@@ -29,6 +29,7 @@ from conformance.shapes import (
     TURNED_OTHERWISE,
     UNEVEN,
     WIDE,
+    WITH_A_MASK,
     WITH_EXPERTS,
     Decoder,
     Mlp,
@@ -300,6 +301,16 @@ def _eager() -> Iterator[Case]:
         for samples in (2,) if "num_experts_per_tok" in dict(model.fields) else (1, 2, 3):
             yield Case("eager", model, on(batch=1), samples=samples)
     for model in (IN_A_KERNEL[2], *IN_A_KERNEL[-6:]):
+        yield Case("eager", model, on(batch=1), mixed=True)
+    yield from _masked()
+
+
+def _masked() -> Iterator[Case]:
+    """The same where a kernel of attention is given a mask."""
+    for model in WITH_A_MASK:
+        for samples in (3,) if "num_experts_per_tok" in dict(model.fields) else (1, 3):
+            yield Case("eager", model, on(batch=1), samples=samples)
+    for model in (*WITH_A_MASK[:3], *WITH_A_MASK[-4:-2]):
         yield Case("eager", model, on(batch=1), mixed=True)
 
 

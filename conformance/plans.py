@@ -32,7 +32,7 @@ from spec.devices.mesh import HOST
 from spec.models.opaque import Opaque
 from spec.models.profiles import Profile
 from spec.models.states import POLICIES, State
-from spec.models.transformer import Transformer
+from spec.models.transformer import Transformer, with_masks
 from spec.numbers.arithmetic import Number
 from spec.pipelines.pipeline import Order, Pipeline
 from spec.plans.compose import Product
@@ -148,7 +148,10 @@ class Planned:
         in_bf16 = self.in_bf16 and not profile.says_types  # of `eager` weights are, too
         name = "mixed-adam" if in_bf16 else PRECISIONS[self.case.optimizer]
         policy = profile.types(POLICIES[name])
-        return replace(self.textbook, profile=profile, policy=policy, unit=None)
+        model, tokens = self.textbook.model, self.textbook.sequence
+        if profile.masks and isinstance(model, Transformer):
+            model = with_masks(model, tokens)
+        return replace(self.textbook, model=model, profile=profile, policy=policy, unit=None)
 
     @property
     def layers(self) -> tuple[tuple[tuple[int, ...], ...], ...]:

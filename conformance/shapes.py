@@ -204,6 +204,26 @@ IN_A_KERNEL = tuple(  # of which attention as transformers calls it has neither 
     )
 )
 TURNED_OTHERWISE = configured("gemma3_text", **FEW_HEADS | {"num_hidden_layers": 7}, sliding_window=3)
+IN_GROUPS_OF_TWO = {"hidden_size": 24, "num_attention_heads": 4, "num_key_value_heads": 2}
+OF_WINDOW = configured("mistral", **LIKE_LLAMA | IN_GROUPS_OF_TWO, sliding_window=3)
+WITH_A_MASK = tuple(  # which a kernel of attention is given, where a window has no more tokens
+    replace(model, fused=True)
+    for model in (
+        configured("mistral", **LIKE_LLAMA, sliding_window=3),
+        *(OF_WINDOW, OF_WINDOW.but(sliding_window=TOKENS), OF_WINDOW.but(sliding_window=TOKENS + 1)),
+        OF_WINDOW.but(sequence=1, sliding_window=1),
+        *(ALONE[0].but(sliding_window=3), FEW[3].but(sliding_window=4)),
+        configured(
+            "qwen2",
+            **(LIKE_LLAMA | IN_GROUPS_OF_TWO | {"num_attention_heads": 6, "num_key_value_heads": 3}),
+            **{"sliding_window": 5, "use_sliding_window": True, "max_window_layers": 1},
+        ),
+        TURNED_OTHERWISE,
+        TURNED_OTHERWISE.but(num_attention_heads=4, num_key_value_heads=2, sliding_window=6),
+        configured("mixtral", **FEW_HEADS, num_local_experts=4, **OF_EXPERTS, sliding_window=3),
+        BY_NUMBER[4].but(num_attention_heads=4, num_key_value_heads=2, attention_chunk_size=3),
+    )
+)
 WITH_EXPERTS = (
     configured("mixtral", **FEW_HEADS, num_local_experts=3, **OF_EXPERTS),
     configured("qwen3_moe", **FEW_HEADS, num_experts=3, moe_intermediate_size=9, **OF_EXPERTS),

@@ -41,7 +41,7 @@ from spec.models.opaque import Opaque
 from spec.models.parts import parts
 from spec.models.profiles import TEXTBOOK, Profile
 from spec.models.states import State
-from spec.models.transformer import Transformer
+from spec.models.transformer import Transformer, with_masks
 from spec.numbers.arithmetic import Number, quotient
 from spec.pipelines.pipeline import Order, Pipeline, least_micro_batches
 from spec.pipelines.stages import ends
@@ -120,7 +120,7 @@ def _planned(
     **more: Any,
 ) -> Plan:
     """A model whose samples are given, with no more places and chunks than can be."""
-    samples, tokens, policy = asked.samples(), asked.tokens(), asked.bytes
+    samples, tokens, policy, model = asked.samples(), asked.tokens(), asked.bytes, masked(model, asked)
     unit = asked.unit_of(sum(parameters(model, tokens).values()))
     more |= {"unit": unit, "stored": stored_type(asked.shape)}
     planned = Plan(model, product, sizes, samples, tokens, pipe, policy, **more)
@@ -131,6 +131,13 @@ def _planned(
             f"{counted(pipe.chunks, 'chunk')}; expected at most {MOST_CHUNKS:,} chunks in all"
         )
     return planned
+
+
+def masked(model: Transformer | Custom, asked: Asked) -> Transformer | Custom:
+    """The model, with masks where its attention is a kernel that is given them. Raises BadInput."""
+    if not isinstance(model, Transformer) or not asked.realises.masks:
+        return model
+    return with_masks(model, asked.tokens())
 
 
 @contextmanager
@@ -188,7 +195,7 @@ def of_step(
     Raises BadInput, and LayoutError, with the line, for one that is wrong on slices.
     """
     sizes = words.mesh(required(asked.devices), axes)
-    model = model_of(asked.shape)
+    model = masked(model_of(asked.shape), asked)
     asked.refuse(["psi", "mlp", "recompute", "hold"], "with a model's step", "its shape alone")
     has = [(program.part.name, *map(str, program.part.weights)) for program in step.programs]
     needs = [(part.name, *map(str, part.weights)) for part in parts(model)]

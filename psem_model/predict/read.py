@@ -207,7 +207,8 @@ def _of_schedule(asked: Asked, path: str) -> Plan:
             raise BadInput(f"{named(path)}{line}: {error}; {expected}") from None
     if asked.has_samples and asked.psi is None:
         profile = asked.realises
-        of = realised_parts(model_of(asked.shape), profile, asked.bytes.computed)
+        model = model_plans.masked(model_of(asked.shape), asked)
+        of = realised_parts(model, profile, asked.bytes.computed)
         (group,) = step.groups
         step = step_of(group.schedule, of, profile.again)
         return model_plans.of_step(asked, path, axes, step, profile)

@@ -14,9 +14,10 @@ from spec.devices.mesh import group_size
 from spec.language.moves import Axis
 from spec.language.schedule import REDUCTIONS, Span
 from spec.models.states import State
-from spec.models.transformer import Transformer
-from spec.numbers.arithmetic import Number, ceil_div, quotient
+from spec.models.transformer import MASKED, Transformer
+from spec.numbers.arithmetic import ceil_div, quotient
 from spec.pipelines.pipeline import Half, Pipeline, works_of_stage
+from spec.plans.model_strategies import POSITIONS
 
 # seen of PyTorch 2.13, by gloo
 BUCKETS = (
@@ -44,10 +45,27 @@ OF_KEYS = tuple(f"{of}_{kind}" for of in ("key", "value") for kind in ("weight",
 # runtime/utils.py: align_dense_tensors
 ALIGNED = 2
 # transformers 5.23: integrations/sdpa_attention.py, models/*/modeling_*.py
-MASKED = (
-    "scaled_dot_product_attention has a mask of pairs of tokens, which is kept, and copies of keys and "
-    "values for each head"
+ALIBI = (
+    "Falcon gives scaled_dot_product_attention a mask of pairs of tokens for each head (alibi), which "
+    "all layers share; it is kept, and not counted"
 )
+FALCON = (
+    "each layer of Falcon gives scaled_dot_product_attention a mask of pairs of tokens, which is kept; "
+    "that, and copies of keys and values of several groups, are not counted"
+)
+OF_ONE_KEY = (
+    "Falcon gives scaled_dot_product_attention one head of keys for all queries, of which it has no "
+    "kernel: pairs of tokens are kept, and not counted"
+)
+SLICED_MASKS = (
+    "masks of pairs of tokens are counted in slices where tokens are cut: each device has all of one, "
+    "or its attention takes none"
+)
+WIDE = (
+    "scaled_dot_product_attention has copies of keys and values for each head: a head has more than "
+    "{most} features"
+)
+WIDEST = 256  # integrations/sdpa_attention.py: use_gqa_in_sdpa
 NO_KERNEL = "transformers has no scaled_dot_product_attention of this model"
 OTHER_KERNEL = "which kernel scaled_dot_product_attention has for values of other features is not known"
 
@@ -67,7 +85,10 @@ def unlike(plan: Plan) -> Iterator[str]:
     if "ddp" in kin:
         yield from _of_buckets(plan.fullest)
     if {"eager", "fused"} <= kin and isinstance(plan.model, Transformer):
-        yield from _of_kernel(plan.model, plan.sequence)
+        yield from _of_kernel(plan.model)
+        has_masks = any(MASKED in kind for kind in plan.model.kinds)
+        if has_masks and any(axis.stream == POSITIONS for axis in cuts):
+            yield SLICED_MASKS
 
 
 def _of_heads(plan: Plan, model: Transformer, copies: Axis) -> str:
@@ -122,21 +143,20 @@ def _of_buckets(stage: StageCosts) -> Iterator[str]:
         )
 
 
-def _of_kernel(model: Transformer, tokens: Number) -> Iterator[str]:
+def _of_kernel(model: Transformer) -> Iterator[str]:
     """Attention of transformers by one kernel, beyond what is counted."""
     if model.sinks or "scores" in model.capped or (model.distances and "words" in model.norms):
         yield NO_KERNEL
     elif model.latent:
         yield OTHER_KERNEL
-    elif (
-        (
-            model.distances
-            or model.numbered_heads
-            or any(0 < window < tokens for window in model.windows)
-        )
-        or (model.turned and "heads" in model.joined and not model.put_together)  # Falcon
-    ):
-        yield MASKED
+    elif model.distances:
+        yield ALIBI
+    elif model.numbered_heads and not model.spread_keys:
+        yield OF_ONE_KEY
+    elif model.numbered_heads or (model.turned and "heads" in model.joined and not model.put_together):
+        yield FALCON
+    elif model.head_dim > WIDEST and 1 not in (model.kv_heads, model.heads // model.kv_heads):
+        yield WIDE.format(most=WIDEST)
 
 
 def makes_no_buckets(pipe: Pipeline) -> bool:

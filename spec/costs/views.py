@@ -20,6 +20,7 @@ from spec.costs.model_costs import Indices, elements
 from spec.devices.mesh import Mesh
 from spec.language.programs import Program
 from spec.models.profiles import made_by
+from spec.models.transformer import MASKED
 from spec.models.values import TRANSPOSED, Does, Operation, Role, Value
 from spec.numbers.arithmetic import Number
 
@@ -126,13 +127,24 @@ class _Room:
         if reader.does is not Does.CONTRACT or any(v.role is not Role.ACTIVATION for v in reader.reads):
             return True
         if not all(each.width for each in (*reader.reads, reader.makes)):
-            return True
+            return not self.is_put_together(value)
         both = {*reader.reads[0].indices} & {*reader.reads[1].indices}
         if both <= {*reader.makes.indices}:  # nothing is summed
             return True
         sizes, apart = self.sizes(value), self.apart(value)
         batches = [index for index in reader.makes.indices if index in both and sizes[index] != 1]
         return all(apart[out] == sizes[within] * apart[within] for out, within in pairwise(batches))
+
+    def is_put_together(self, value: Value) -> bool:
+        """Whether a kernel with a mask has copies of repeated keys and values: heads are one index.
+
+        Of one token queries are in groups. (transformers, integrations/sdpa_attention.py)
+        """
+        line = self.lines.get(value)
+        if MASKED not in self.program.part.name.split("_") or not line or not is_repeated(line):
+            return False
+        sizes = self.sizes(value)
+        return 1 not in (sizes["g"], sizes["r"], sizes["u"])
 
     def apart(self, view: Value) -> dict[str, Number]:
         """How many elements apart in memory neighbours along each index are; none, if repeated."""

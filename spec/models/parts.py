@@ -13,6 +13,7 @@ from spec.models.transformer import (
     DENSE,
     EMBEDDING,
     HEAD,
+    MASKED,
     STRAIGHT,
     USUAL,
     LayerKind,
@@ -38,7 +39,7 @@ BESIDE_ROUTES = (
     *("chosen", "chosen_places", "chosen_odds", "odds_mask"),
     *("undivided_odds", "odds_total", "weighed"),
 )
-BESIDE_OPERATIONS = ("largest_of_keys", "head_numbers", "word_factor")
+BESIDE_OPERATIONS = ("largest_of_keys", "head_numbers", "word_factor", "mask_of_pairs")
 
 
 def _stream(name: str) -> Value:
@@ -121,9 +122,11 @@ def _of_keys(part: Builder, name: str, x: Value) -> Value:
     return part.rename(x, Value(name, indices), ("s", "u"))
 
 
-def _attention(part: Builder, model: Transformer, y: Value) -> Value:
+def _attention(part: Builder, model: Transformer, y: Value, kind: LayerKind) -> Value:
     q, keys, values = (_latent if model.latent else _from_tokens)(part, model, y)
     pairs, of_value = ("b", "g", "r", "s", "u"), values.indices[-1]
+    if model.in_steps and MASKED in kind:  # with its heads, of the tokens of queries
+        part.contract(y, _constant("in_window", "h", "u"), Value("mask_of_pairs", ("b", "s", "u")))
     scores = _capped(part, model, part.contract(q, keys, Value("scores", pairs)))
     seen = part.add(scores, _constant("causal", *pairs), Value("seen", pairs))
     if model.in_steps and model.sinks:
@@ -330,7 +333,7 @@ def layer(model: Transformer, kind: LayerKind = USUAL) -> Part:
         return _norm(part, model, f"{name}_norm", value) if name in model.norms else value
 
     y = normed("attention", x)
-    attended = normed("attention_out", _attention(part, model, y))
+    attended = normed("attention_out", _attention(part, model, y, kind))
     attended = _dropped(part, model, "output", attended)
     middle = x if model.parallel else normed("attention_sum", part.add(x, attended, _stream("middle")))
     if not model.parallel or "mlp" in model.norms:  # else attention and MLP share a norm

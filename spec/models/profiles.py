@@ -199,6 +199,11 @@ class Profile:
         return self.units is not Units.LARGEST or self.owners
 
     @property
+    def masks(self) -> bool:
+        """Whether windows are masks that a kernel of attention is given, among operations."""
+        return self.composes and "scores" in self.inside
+
+    @property
     def sums_by_chunk(self) -> bool:
         """Whether gradients that wait are summed chunk by chunk: no unit has weights of several."""
         return self.waits_whole and self.units is not Units.BUCKET and not self.owners

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import cycle, islice
+from math import lcm
 
 from spec.numbers.arithmetic import Number, per, quotient
 
@@ -48,9 +50,10 @@ NORMS = {
 USUAL_NORMS = frozenset({"attention", "mlp"})
 CAPPED = frozenset({"scores", "logits"})
 DROPPED = frozenset({"words", "shares", "output"})  # of the embedding, of attention, of each block
-DENSE, STRAIGHT = "dense", "straight"
+DENSE, MASKED, STRAIGHT = "dense", "masked", "straight"
 LAYER_KINDS = {
     DENSE: "in a model with experts, a layer without",
+    MASKED: "of modules whose attention is one kernel: it is given a mask of pairs of tokens",
     STRAIGHT: "queries and keys are not turned: they know no positions",
 }
 LayerKind = frozenset[str]  # of `LAYER_KINDS`: how a layer differs from most
@@ -227,6 +230,20 @@ class Transformer:
             "e": self.experts,
             "c": slots,
         }
+
+
+def with_masks(model: Transformer, tokens: Number) -> Transformer:
+    """The model, in which layers whose window has no more tokens than a sample are `MASKED`.
+
+    (transformers, masking_utils.py: _ignore_causal_mask_sdpa)
+    """
+    masked = [{MASKED} if 0 < window <= tokens else set[str]() for window in model.windows]
+    if not any(masked):
+        return model
+    kinds = model.kinds or (USUAL,)
+    count = lcm(len(kinds), len(masked))
+    of_each = islice(zip(cycle(kinds), cycle(masked), strict=False), count)
+    return replace(model, kinds=tuple(frozenset(kind | more) for kind, more in of_each))
 
 
 def layer_name(kind: LayerKind) -> str:

@@ -1,6 +1,7 @@
 """A plan says where its system is known to do otherwise."""
 
 import json
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -69,8 +70,10 @@ def test_programs_are_told_too_what_a_system_does_otherwise(psem):
         ("llama-3-8b", []),
         ("phi-4", []),
         ("pythia-160m", []),
-        ("gemma-3-1b-pt", ["a mask of pairs of tokens"]),
-        ("falcon-rw-1b", ["a mask of pairs of tokens"]),
+        ("gemma-3-1b-pt", []),
+        ("falcon-rw-1b", ["for each head (alibi)"]),
+        ("falcon-7b", ["one head of keys"]),
+        ("falcon-40b", ["each layer of Falcon"]),
         ("deepseek-v3", ["which kernel"]),
         ("bloom-560m", ["no scaled_dot_product_attention"]),
         ("gpt-oss-20b", ["no scaled_dot_product_attention"]),
@@ -81,6 +84,22 @@ def test_what_attention_by_one_kernel_keeps_beyond_what_is_counted_is_said(name,
     assert len(notes_) == len(said)
     assert all(words in note for words, note in zip(said, notes_, strict=True))
     assert not notes("dp(1)", "eager", name)
+
+
+@pytest.mark.parametrize("strategy", ["tp(2)", "tp+sp(2)", "cp(2)"])
+def test_masks_that_are_counted_in_slices_are_said(strategy):
+    for tokens in (4094, 4096):  # Mistral's tokens see the latest 4,096
+        model = {"config": "mistral-7b-v0.1", "sequence": str(tokens)}
+        found = [*unlike(read(Asked("predict", strategy, model=model, profile="eager+fused")))]
+        assert len(found) == (tokens == 4096 and strategy != "tp(2)")
+
+
+def test_copies_of_keys_and_values_of_wide_heads_are_said():
+    shape = {"block": "llama", "layers": "1", "hidden": "24", "heads": "4", "sequence": "4"}
+    for features, groups in product((256, 257), (1, 2, 4)):
+        model = shape | {"head_dim": str(features), "kv_heads": str(groups)}
+        found = [*unlike(read(Asked("predict", "dp(1)", model=model, profile="eager+fused")))]
+        assert len(found) == (features > 256 and groups == 2)
 
 
 SHAPE = {"block": "gpt", "layers": "3", "hidden": "10", "heads": "2", "sequence": "4"}

@@ -11,7 +11,7 @@ from spec.costs.model_costs import kept_bytes
 from spec.costs.views import is_repeated, with_views
 from spec.derivation.programs import program_of
 from spec.models.profiles import realised_parts
-from spec.models.transformer import Transformer
+from spec.models.transformer import Transformer, is_layer, with_masks
 from spec.models.values import Does, Operation, Role, Value
 from spec.plans.model_strategies import MODEL_AXES
 
@@ -29,7 +29,7 @@ def model(heads, joined):
 
 def kept(of, samples, tokens, devices=1, profile="eager"):
     """Bytes of what attention keeps of queries, keys and values, on each of some devices."""
-    (part,) = (part for part in realised_parts(of, profiled(profile), WIDTH) if part.name == "layer")
+    (part,) = (part for part in realised_parts(of, profiled(profile), WIDTH) if is_layer(part.name))
     tensor, indices = MODEL_AXES["tp"], of.sizes(samples, tokens)
     mesh = {tensor.name: devices}
     program = with_views(program_of(part, (tensor,)), indices, mesh)
@@ -87,6 +87,24 @@ def test_a_kernel_reads_views_of_arrays_as_they_are(samples, tokens, heads, join
     _, arrays = laid(samples, tokens, heads, joined)
     found = kept(model(heads, joined), samples, tokens, profile="eager+fused")
     assert found == sum(array.nbytes for array in arrays)
+
+
+@given(few, few, st.tuples(few, few, few), st.sampled_from(["", "qkv", "heads"]))
+def test_a_kernel_with_a_mask_has_copies_of_keys_that_heads_of_several_groups_repeat(
+    samples, tokens, heads, joined
+):
+    """As transformers repeats them, unless all queries are of one token."""
+    (query, key, value), arrays = laid(samples, tokens, heads, joined)
+    groups, each, features = heads
+    masked = with_masks(replace(model(heads, joined), windows=(1,)), tokens)
+    found = [array for array in arrays if np.shares_memory(array, query)]
+    for x in (key, value):
+        repeated = np.broadcast_to(x, (samples, tokens, groups, each, features))
+        repeated = repeated.transpose(0, 2, 3, 1, 4).reshape(samples, -1, tokens, features)
+        is_view = tokens == 1 or each == 1 or np.shares_memory(repeated, x)
+        owners = [array for array in arrays if np.shares_memory(array, x)] if is_view else [repeated]
+        found += [array for array in owners if not any(array is other for other in found)]
+    assert kept(masked, samples, tokens, profile="eager+fused") == sum(a.nbytes for a in found)
 
 
 def test_repeated_is_what_is_multiplied_by_ones_that_are_in_no_memory():

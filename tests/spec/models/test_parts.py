@@ -19,6 +19,7 @@ from spec.models.transformer import (
     DENSE,
     DROPPED,
     INDICES,
+    MASKED,
     NORMS,
     STRAIGHT,
     USUAL,
@@ -28,6 +29,7 @@ from spec.models.transformer import (
     is_layer,
     is_turned,
     layer_name,
+    with_masks,
 )
 from spec.models.values import OPERANDS, Does, Operation, Role, Value, cotangent_of, formed, misfit
 from spec.plans.model_strategies import INSIDE_MLPS, MODEL_AXES, TENSOR
@@ -245,6 +247,23 @@ def test_layers_are_counted_by_their_kinds(model, first, more):
 @given(models(), st.integers(0, 9))
 def test_a_window_is_that_of_the_layer_and_without_windows_a_token_sees_all(model, layer):
     assert model.window(layer) == ([*model.windows] * (layer + 1) or [0] * (layer + 1))[layer]
+
+
+@given(models(), st.integers(1, 5), st.integers(0, 9))
+def test_a_layer_is_masked_if_its_window_has_no_more_tokens_than_a_sample(model, tokens, layer):
+    found, before = with_masks(model, tokens).layer_kind(layer), model.layer_kind(layer)
+    assert found == before | ({MASKED} if model.window(layer) in range(1, tokens + 1) else set())
+
+
+@examples(20)
+@given(models(), st.integers(1, 5))
+def test_masks_are_those_of_modules_that_are_told_step_by_step(model, tokens):
+    model = with_masks(replace(model, windows=(0, tokens)), tokens)
+    for in_steps in (False, True):
+        for part in parts(replace(model, in_steps=in_steps)):
+            names = [operation.makes.name for operation in part.operations]
+            is_masked = in_steps and MASKED in part.name.split("_")
+            assert names.count("mask_of_pairs") == is_masked
 
 
 def test_a_layers_name_does_not_depend_on_the_order_of_what_it_has():
