@@ -184,7 +184,7 @@ class TransformerTables(Tables):
         if name.endswith("_mask"):
             return self.mask(name, indices, layer, moment)
         match name:
-            case "ones":
+            case "ones" | "in_window":
                 found = np.ones(shape, np.int64)
             case "tokens":
                 found = _one_hot(self.words(moment)[:, :-1], shape[-1])
