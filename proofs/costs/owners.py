@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import product
+from itertools import groupby, product
 
 from proofs.costs.own_parts import places_of
 from proofs.trusted.kernel import Kernel, KernelError
 from spec.costs.communication import transfers
 from spec.costs.memory import Sizes, Unit, Vector
-from spec.costs.owners import Owners
+from spec.costs.owners import AlikeOwners, Owners
 from spec.derivation.schedules import schedule_of
 from spec.devices.collectives import all_gather_sends, reduce_scatter_sends, ring_steps
 from spec.devices.mesh import Axes, Device
@@ -21,19 +21,20 @@ from spec.numbers.arithmetic import EXACT, ceil_div
 from spec.plans.placement import BATCH
 from spec.plans.strategies import STRATEGIES
 
+Weights = tuple[tuple[int, ...], ...]  # their sizes, device by device
 Sends = Callable[[int, int], int]  # the chunk that a device of a ring sends in a step
 # powers of ten, so that a sum shows which are added up
 WEIGHTS = ((1, 10), (), (10**2,), (10**3, 10**4), (10**5, 10**5), (10**6,))
-OWNED = tuple(map(Counter, WEIGHTS))
+IN_ROWS = ((1, 10), (1, 10), (), (), (10**2,), (10**2,))
 MESHES = ({"a": 6}, {"a": 2, "b": 3})
 
 
 def owners_send_what_rings_do(k: Kernel) -> None:
     """Raise KernelError where a device has, or sends, anything else; at most what some device does."""
-    for mesh, fills in product(MESHES, (0, 1)):
-        places = places_of(mesh)
-        of_each = [Owners(mesh, OWNED, bool(fills), place) for place in places]
-        any_one, expected = Owners(mesh, OWNED, bool(fills)), _Expected(places)
+    for mesh, fills, weights in product(MESHES, (0, 1), (WEIGHTS, IN_ROWS)):
+        places, rows = places_of(mesh), _rows(weights)
+        of_each = [Owners(mesh, rows, bool(fills), place) for place in places]
+        any_one, expected = Owners(mesh, rows, bool(fills)), _Expected(places, weights)
         for axes, within in _groups(tuple(mesh)):
             for found in (
                 (
@@ -61,16 +62,21 @@ def owners_send_what_rings_do(k: Kernel) -> None:
                 ),
             ):
                 _require(k, *found)
-        _require(k, [each.count for each in of_each], [*map(len, WEIGHTS)])
-        _require(k, [any_one.count], [len(max(WEIGHTS, key=sum))])
+        _require(k, [each.count for each in of_each], [*map(len, weights)])
+        _require(k, [any_one.count], [len(max(weights, key=sum))])
     _require_named(k)
+
+
+def _rows(weights: Weights) -> tuple[AlikeOwners, ...]:
+    """Devices in order; those that own alike and are neighbours are one row."""
+    return tuple(AlikeOwners(Counter(own), len([*alike])) for own, alike in groupby(weights))
 
 
 class _Expected:
     """Of each place, by a ring's schedule, or by who is where."""
 
-    def __init__(self, places: list[dict[str, int]]) -> None:
-        self.places = places
+    def __init__(self, places: list[dict[str, int]], weights: Weights) -> None:
+        self.places, self.weights = places, weights
 
     def sent(self, axes: Axes, within: Axes, sends: Sends, least: int = 0) -> list[int]:
         """Elements of the chunks that a device of a group sends; `least`: each has at least so many."""
@@ -95,7 +101,7 @@ class _Expected:
 
     def owned(self, at: Device, axes: Axes) -> list[int]:
         """Weights of all who are where a device is, along some axes."""
-        owners = zip(self.places, WEIGHTS, strict=True)
+        owners = zip(self.places, self.weights, strict=True)
         return [size for own, of in owners if all(own[a] == at[a] for a in axes) for size in of]
 
 
@@ -114,7 +120,7 @@ def _require(k: Kernel, has: list[int], expected: list[int], most: int | None = 
 
 def _require_named(k: Kernel) -> None:
     """Updated weights come from their owners, each by a broadcast; what is read is gathered."""
-    whole, owners = sum(map(sum, WEIGHTS)), Owners({BATCH: len(WEIGHTS)}, OWNED)
+    whole, owners = sum(map(sum, WEIGHTS)), Owners({BATCH: len(WEIGHTS)}, _rows(WEIGHTS))
     largest = max(map(sum, WEIGHTS))
     first = whole - min(map(sum, WEIGHTS))  # all but what the device next to who has least has
     scatter, gather = ("reduce_scatter", first), ("all_gather", first)

@@ -12,12 +12,14 @@ from math import prod
 
 from psem_model.predict.parts import PartCosts
 from spec.costs.memory import Unit, Vector
+from spec.costs.owners import AlikeOwners
 from spec.devices.mesh import Device
 from spec.models.opaque import Shapes
 from spec.models.profiles import Padding, Profile, Units
 from spec.models.transformer import is_layer
 from spec.numbers.arithmetic import Number, ceil_div
 
+Held = list[tuple[Number, int]]  # elements, and how many devices in a row have so many
 Run = tuple[Iterable[Number], int]  # elements of the weights of a layer, and how many layers are alike
 
 
@@ -137,7 +139,7 @@ def dealt(weights: tuple[Weights, ...], devices: int) -> tuple[Weights, ...]:
 
 
 @lru_cache(maxsize=64)
-def owned(weights: tuple[Weights, ...], devices: int) -> tuple[Counter[Number], ...]:
+def owned(weights: tuple[Weights, ...], devices: int) -> tuple[AlikeOwners, ...]:
     """How many weights of each size each device owns, as they are `dealt`.
 
     Of weights of a size, a device's n-th would come when it has what it had and n - 1 of them: they are
@@ -149,23 +151,32 @@ def owned(weights: tuple[Weights, ...], devices: int) -> tuple[Counter[Number], 
     for of in weights:
         for vector in of.vectors:
             counts[size_of(vector)] += of.times
-    found, held = [Counter[Number]() for _ in range(devices)], [0] * devices
+    rows = [AlikeOwners({}, devices)]
     for size, left in sorted(counts.items(), reverse=True):
+        held = [(row.elements, row.devices) for row in rows]
 
-        def below(level: Number, size: Number = size) -> Number:
-            return sum(ceil_div(level - own, size) for own in held if own < level)
+        def below(level: Number, size: Number = size, held: Held = held) -> Number:
+            return sum(n * ceil_div(level - own, size) for own, n in held if own < level)
 
-        average = (sum(held) + left * size) // devices
+        average = (sum(own * n for own, n in held) + left * size) // devices
         lowest = average - max(counts)
         level = lowest - 1 + bisect_right(range(lowest, average + 1), left, key=below)
         left -= below(level)
-        for device, own in enumerate(held):
-            times = max(0, ceil_div(level - own, size))
-            if left and own + times * size == level:
-                times, left = times + 1, left - 1
-            found[device][size] = times
-            held[device] = own + times * size
-    return tuple(found)
+        found = list[AlikeOwners]()
+        for row in rows:
+            times = max(0, ceil_div(level - row.elements, size))
+            first = min(left, row.devices) if row.elements + times * size == level else 0
+            left -= first
+            found += _with_more(row, size, times + 1, first)
+            found += _with_more(row, size, times, row.devices - first)
+        rows = found
+    return tuple(rows)
+
+
+def _with_more(row: AlikeOwners, size: Number, times: int, devices: int) -> Iterator[AlikeOwners]:
+    """So many devices of a row, if any, with more weights of a size."""
+    if devices:
+        yield AlikeOwners({**row.weight_sizes, **({size: times} if times else {})}, devices)
 
 
 def buckets(runs: Iterable[Run], least: tuple[int, int], width: Number) -> list[tuple[Number, int]]:

@@ -6,27 +6,44 @@ devices but one: a sum ends at its owner, and what is gathered ends before the d
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import product
+from functools import cached_property
+from itertools import accumulate, pairwise, product
+from math import prod
 
 from spec.devices.mesh import Axes, Device
 from spec.numbers.arithmetic import Number, quotient
 
-_Slice = tuple[int, ...]  # where its owners are, along some axes
+
+@dataclass(frozen=True)
+class AlikeOwners:
+    """So many devices in a row, each of which owns as many weights of each size."""
+
+    weight_sizes: Mapping[Number, int]
+    devices: int = 1
+
+    @cached_property
+    def elements(self) -> Number:
+        """Elements that each owns."""
+        return sum(size * times for size, times in self.weight_sizes.items())
+
+    @property
+    def count(self) -> int:
+        """How many weights each owns."""
+        return sum(self.weight_sizes.values())
 
 
 @dataclass(frozen=True)
 class Owners:
     """`mesh`: the axes along which owners are, the outer one first.
 
-    `weight_sizes`: device by device, how many weights of each size it owns. `fills`: who has none sends
-    an element in their place. `device`: the one that is asked about; none: who has, or sends, most.
+    `rows`: all devices, in order. `fills`: who has none sends an element in their place. `device`: the
+    one that is asked about; none: who has, or sends, most.
     """
 
     mesh: Mapping[str, int]
-    weight_sizes: tuple[Mapping[Number, int], ...]
+    rows: tuple[AlikeOwners, ...]
     fills: bool = False
     device: Device = field(default_factory=dict)
 
@@ -37,75 +54,92 @@ class Owners:
     @property
     def count(self) -> int:
         """How many weights a device owns: the first of those that have most elements."""
-        every = tuple(self.mesh)
-        own, here = self._slices(every), self._slice_of(self.device, every)
-        return (own[here] if self.device else max(own.values(), key=_elements)).total()
+        if not self.device:
+            return max(self.rows, key=lambda row: row.elements).count
+        return int(self._of_slice(self.device, tuple(self.mesh), lambda row: row.count))
 
     def slice_elements(self, axes: Axes) -> Number:
         """Elements of a slice along some axes."""
-        slices = self._slices(axes)
-        return self._most(lambda at: _elements(slices[self._slice_of(at, axes)]))
+        return self._most(lambda at: self._elements(at, axes))
 
     def sent_to_scatter(self, axes: Axes, within: Axes) -> Number:
         """Elements sent while slices are summed, each to those who own it along some axes."""
-        before, after = self._slices(within), self._slices(within + axes)
-        return self._most(
-            lambda at: (
-                _elements(before[self._slice_of(at, within)])
-                - _elements(after[self._slice_of(at, within + axes)])
-            )
-        )
+        return self._most(lambda at: self._elements(at, within) - self._elements(at, within + axes))
 
     def sent_to_gather(self, axes: Axes, within: Axes) -> Number:
         """Elements sent while each slice goes from those who own it along some axes to the others."""
         along = {axis: n for axis, n in self.mesh.items() if axis in axes}
-        sizes = {
-            s: max(_elements(of), int(self.fills)) for s, of in self._slices(within + axes).items()
-        }
-        in_all: dict[_Slice, Number] = {}
-        beside = [axis for axis in self.mesh if axis not in within + axes]
-        for at in self._devices():
-            if not any(at[axis] for axis in beside):  # one device of each slice
-                group = self._slice_of(at, within)
-                in_all[group] = in_all.get(group, 0) + sizes[self._slice_of(at, within + axes)]
+        in_all: dict[tuple[int, ...], Number] = {}
+
+        def sent_of(at: Device) -> Number:
+            return max(self._elements(at, within + axes), int(self.fills))
 
         def sent(at: Device) -> Number:
-            after = {**at, **_next(at, along)}
-            return in_all[self._slice_of(at, within)] - sizes[self._slice_of(after, within + axes)]
+            group = tuple(n for axis, n in at.items() if axis in within)
+            if group not in in_all:
+                each = self._alike(tuple(along))
+                in_all[group] = sum(times * sent_of({**at, **there}) for there, times in each)
+            return in_all[group] - sent_of({**at, **_next(at, along)})
 
         return self._most(sent)
 
     def sent_to_sum(self, devices: Number, within: Axes) -> Number:
         """Elements sent while a slice is summed over devices that all have it, weight by weight."""
-        slices = self._slices(within)
-        return self._most(
-            lambda at: sum(
-                times * 2 * (devices - 1) * quotient(size, devices)
-                for size, times in slices[self._slice_of(at, within)].items()
-            )
-        )
 
-    def _devices(self) -> Iterator[dict[str, int]]:
-        places = product(*(range(size) for size in self.mesh.values()))
-        return (dict(zip(self.mesh, at, strict=True)) for at in places)
+        def sent(row: AlikeOwners) -> Number:
+            each = row.weight_sizes.items()
+            return sum(times * 2 * (devices - 1) * quotient(size, devices) for size, times in each)
+
+        return self._most(lambda at: self._of_slice(at, within, sent))
 
     def _most(self, of: Callable[[Device], Number]) -> Number:
-        return of(self.device) if self.device else max(map(of, self._devices()))
+        if self.device:
+            return of(self.device)
+        return max(of(place) for place, _ in self._alike(tuple(self.mesh)))
 
-    def _slice_of(self, at: Device, axes: Axes) -> _Slice:
-        """Where a device is along some axes: there are the owners of its slice."""
-        return tuple(n for axis, n in at.items() if axis in axes)
+    def _elements(self, at: Device, axes: Axes) -> Number:
+        """Elements of the slice that a device has along some axes."""
+        return self._of_slice(at, axes, lambda row: row.elements)
 
-    def _slices(self, axes: Axes) -> dict[_Slice, Counter[Number]]:
-        """How many weights of each size there are in each slice along some axes."""
-        found: dict[_Slice, Counter[Number]] = {}
-        for at, sizes in zip(self._devices(), self.weight_sizes, strict=True):
-            found.setdefault(self._slice_of(at, axes), Counter()).update(sizes)
+    def _of_slice(self, at: Device, axes: Axes, of: Callable[[AlikeOwners], Number]) -> Number:
+        """The sum over the owners of the slice that a device has along some axes."""
+        before = [self._owners_before(end, at, axes) for end in (0, *self._ends)]
+        return sum(
+            (there - others) * of(row)
+            for row, (others, there) in zip(self.rows, pairwise(before), strict=True)
+        )
+
+    @cached_property
+    def _ends(self) -> tuple[int, ...]:
+        """How many devices there are up to the end of each row."""
+        return tuple(accumulate(row.devices for row in self.rows))
+
+    def _owners_before(self, end: int, at: Device, axes: Axes) -> int:
+        """How many of the first devices are where one is along some axes."""
+        found, left, inner = 0, end, prod(self.mesh.values())
+        alike = prod(size for axis, size in self.mesh.items() if axis not in axes)
+        for axis, size in self.mesh.items():
+            inner //= size
+            place, left = divmod(left, inner)
+            if axis not in axes:
+                alike //= size
+                found += place * alike
+            elif at[axis] != place:
+                return found + (alike if at[axis] < place else 0)
         return found
 
+    def _alike(self, axes: Axes) -> Iterator[tuple[dict[str, int], int]]:
+        """Places along some axes, and how many from each on are alike: they have, and send, as much."""
+        here = [axis for axis in self.mesh if axis in axes]
+        for each in product(*map(self._places, here)):
+            yield {a: place for a, (place, _) in zip(here, each, strict=True)}, prod(n for _, n in each)
 
-def _elements(sizes: Mapping[Number, int]) -> Number:
-    return sum(size * times for size, times in sizes.items())
+    def _places(self, axis: str) -> list[tuple[int, int]]:
+        """The same along one axis: a row's end has a place of its own, and so have those beside it."""
+        size, every = self.mesh[axis], [*self.mesh]
+        inner = prod(self.mesh[other] for other in every[every.index(axis) + 1 :])
+        firsts = {(end // inner + beside) % size for end in self._ends for beside in (-1, 0, 1)}
+        return [(first, after - first) for first, after in pairwise((*sorted(firsts), size))]
 
 
 def _next(at: Device, along: Mapping[str, int]) -> dict[str, int]:

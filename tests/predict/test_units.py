@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,7 +59,16 @@ def test_owners_of_layers_that_are_alike_have_what_they_are_dealt_one_by_one(run
     one_by_one = [Counter[int]() for _ in range(devices)]
     for vector in (vector for each in dealt(of, devices) for vector in each.vectors):
         one_by_one[vector.owner][size_of(vector)] += 1
-    assert list(owned(of, devices)) == one_by_one
+    found = owned(of, devices)
+    assert [dict(row.weight_sizes) for row in found for _ in range(row.devices)] == one_by_one
+
+
+@pytest.mark.parametrize("devices", [3, 100_000])
+def test_owners_that_own_alike_are_as_few_rows_as_there_are_sizes_and_one(devices):
+    weights = (Weights((Vector(7), Vector(5), Vector(7))), Weights((Vector(3),), times=1000))
+    rows = owned(weights, devices)
+    assert sum(row.devices for row in rows) == devices
+    assert len(rows) <= 3 + 1
 
 
 @examples(60)

@@ -23,7 +23,7 @@ from spec.costs.memory import (
     total_resting,
     transient,
 )
-from spec.costs.owners import Owners
+from spec.costs.owners import AlikeOwners, Owners
 from spec.derivation.schedules import schedule_of
 from spec.language.schedule import (
     HOST_TRANSFERS,
@@ -100,7 +100,7 @@ def test_a_host_transfer_is_of_what_there_is_room_for_on_both_sides(source, targ
 
 
 def test_only_updated_weights_come_from_their_owners():
-    owners = Owners({BATCH: 4}, ({4: 1}, {4: 1}, {4: 1}, {}))
+    owners = Owners({BATCH: 4}, (AlikeOwners({4: 1}, 3), AlikeOwners({})))
     sizes = Sizes(12, {BATCH: 4}, POLICY, cut=(BATCH,), owners=owners)
     by_owners = {}
     for omega in ("S", "S*"):
@@ -110,7 +110,7 @@ def test_only_updated_weights_come_from_their_owners():
 
 
 def test_what_no_owner_cuts_is_there_unit_by_unit():
-    owners = Owners({BATCH: 4}, ({4: 1}, {4: 1}, {4: 1}, {}))
+    owners = Owners({BATCH: 4}, (AlikeOwners({4: 1}, 3), AlikeOwners({})))
     sizes = Sizes(12, {BATCH: 4}, POLICY, 3, cut=(BATCH,), owners=owners)
     assert sizes.slice((), Span.UNIT) == 3
     assert sizes.slice((BATCH,), Span.UNIT) == 4
