@@ -332,5 +332,5 @@ MUTANTS = [
 @pytest.mark.parametrize(
     ("wrong", "file", "rule", "broken", "ids"), MUTANTS, ids=[m[0] for m in MUTANTS]
 )
-def test_a_broken_rule_is_noticed(wrong, file, rule, broken, ids, tmp_path):
-    claims_fail(tmp_path, wrong, file, rule, broken, ids.split())
+def test_a_broken_rule_is_noticed(wrong, file, rule, broken, ids):
+    claims_fail(wrong, file, rule, broken, ids.split())

@@ -43,7 +43,7 @@ from spec.numbers.arithmetic import DIVISIBLE
 from spec.plans.modes import Mode
 from spec.plans.placement import BATCH, on_batch
 from spec.plans.strategies import STRATEGIES
-from tests.support.broken import broken_copy, notices
+from tests.support.broken import notices
 from tests.support.examples import slow_but
 
 widths = st.integers(1, 12) | st.fractions(Fraction(1, 8), 40)
@@ -291,14 +291,13 @@ def test_what_none_is_said_to_be_better_than_is_beaten_by_no_other_on_the_page(n
         ),
     ],
 )
-def test_a_broken_rule_is_noticed_by_the_claim(file, rule, broken, claim, tmp_path):
-    broken_copy(tmp_path, file, rule, broken)
+def test_a_broken_rule_is_noticed_by_the_claim(file, rule, broken, claim):
     theorem = {
         "P1": "modes_decide_what_is_realisable",
         "P2": "equal_costs_and_what_is_best",
         "P3": "where_the_stages_stand",
     }[claim]
-    assert notices(tmp_path, "proofs.choosing.space", theorem)
+    assert notices("proofs.choosing.space", theorem, file, rule, broken)
 
 
 @pytest.mark.parametrize(

@@ -218,6 +218,7 @@ def agree_on_faults(schedule, devices=2):
     return judged
 
 
-if __name__ == "__main__":
+def agree():
+    """A quick look, for where a rule is broken."""
     agree_on_named_strategies()
     agree_on_faults(with_clipping(schedule_of(STRATEGIES["zero1"])))

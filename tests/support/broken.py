@@ -1,20 +1,18 @@
-"""Copies of the project in which a rule of the specification is another."""
+"""The project with another rule of the specification: in a copy, or in a fork of a process."""
 
 from __future__ import annotations
 
-import re
+import atexit
+import json
 import shutil
 import subprocess
 import sys
 from functools import cache
-from importlib.util import cache_from_source
-from pathlib import Path
 
 from proofs.registry import ROOT
+from tests.support.forked import KEPT, within
 
 PARTS = ("spec", "proofs", "psem_model")
-# proofs that many broken rules fail, each after much that does not depend on it
-LONG = ("what_is_accepted_matches", "what_compares_equal_matches")
 SEEN_BY_T3 = [
     # (what is wrong, file, the rule, the broken rule): the simulator disagrees with these, too
     (
@@ -72,40 +70,6 @@ SEEN_BY_T3 = [
         "count",
     ),
 ]
-PROVED = """
-import gc
-import json
-import sys
-from hashlib import sha256
-from importlib import import_module
-
-from proofs.trusted import oracle
-from proofs.trusted.kernel import Kernel
-
-gc.disable()  # as where claims are proved
-module, function, *without = sys.argv[1:]
-known, found, answer = {*json.load(sys.stdin)}, [], oracle._Session.answer
-
-
-def remembered(session, text, limit):
-    key = sha256(f"{limit} {text}".encode()).hexdigest()
-    said = oracle.Answer("unsat", {}, 0) if key in known else answer(session, text, limit)
-    if said.said == "unsat":
-        found.append(key)
-    return said
-
-
-oracle._Session.answer = remembered
-claim = getattr(import_module(module), function)
-for name in without:
-    users = [module for of, module in sys.modules.items() if of.startswith("proofs.")]
-    users = [module for module in users if hasattr(module, name)]
-    assert users, name
-    for module in users:
-        setattr(module, name, lambda: None)
-claim(Kernel("twin"))
-json.dump(found, sys.stdout)
-"""
 
 
 def copied(folder, *more):
@@ -131,57 +95,77 @@ def with_another(rule, broken, text):
     return text.replace(rule, broken)
 
 
-def broken_copy(where, file, rule, broken, *more, folder="spec"):
-    """A copy of the project with one rule of a file of spec/, or of another folder, changed."""
-    source = file_of(copied(where, *more) / folder, file)
-    source.write_text(with_another(rule, broken, source.read_text()))
-    Path(cache_from_source(source)).unlink(missing_ok=True)
-    return where
+def environment(folder):
+    """That of a process that has the project from a folder."""
+    found = {"PYTHONPATH": str(folder), "PATH": "", "PYTHONDONTWRITEBYTECODE": "1"}
+    return found | {"PSEM_NO_CACHE": "1", "PSEM_JOBS": "1"}
 
 
-def python(folder, *args, given=""):
-    """What Python does in a copy, given some input."""
-    environment = {"PYTHONPATH": str(folder), "PATH": "", "PYTHONDONTWRITEBYTECODE": "1"}
-    environment |= {"PSEM_NO_CACHE": "1", "PSEM_JOBS": "1"}
+def python(folder, *args):
+    """What Python does in a copy."""
     command = [sys.executable, *args]
-    return subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, env=environment, input=given
-    )
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment(folder))
+
+
+class Forked:
+    """A process in which broken rules are tried, each in a fork of it."""
+
+    def __init__(self):
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.forked"],
+            cwd=ROOT,
+            env=environment(ROOT),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        atexit.register(self.close)
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+    def tried(self, what, given, file, rule, broken, folder="spec"):
+        """What is returned, and how what was raised reads, where a rule of a file is broken.
+
+        `what`: a function of tests/support/forked.py.
+        """
+        path = file_of(ROOT / folder, file)
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        assert not within(name, KEPT), "what no fork imports anew"
+        text = with_another(rule, broken, path.read_text())
+        self.process.stdin.write(json.dumps([what, given, name, str(path), text]) + "\n")
+        self.process.stdin.flush()
+        found, raised = json.loads(self.process.stdout.readline())  # nothing, if the fork dies
+        return found, raised
 
 
 @cache
-def proved_texts(module, function):
-    """What is asked and proved where a claim's function proves it, with no rule broken: by hashes.
-
-    Word for word the same is proved in a copy, too, and is not asked there again.
-    """
-    done = python(ROOT, "-c", PROVED, module, function, given="[]")
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def forked():
+    """One for all tests of a process."""
+    return Forked()
 
 
-def notices(folder, module, function, without=()):
-    """Whether a claim's function fails in a copy: by what it proves, and not by a crash.
-
-    `without`: checks of the same claim that are left out, as they take long. The claim requires them
-    too: so what fails without them fails with them.
-    """
-    known = proved_texts(module, function) if function in LONG else "[]"
-    done = python(folder, "-c", PROVED, module, function, *without, given=known)
-    reason = (done.stderr.strip().splitlines() or [""])[-1]
+def notices(module, function, file, rule, broken, *, folder="spec", without=()):
+    """Whether a claim's function fails with a broken rule: by what it proves, and not by a crash."""
+    _, raised = forked().tried("proves", [module, function, without], file, rule, broken, folder)
     # a pair of layouts is the key of a collective: there is none from the one to the other
-    failures = (
-        "proofs.trusted.sorts.KernelError",
-        "spec.devices.layouts.LayoutError",
-        "KeyError: (<Layout",
+    return raised.startswith(
+        ("proofs.trusted.sorts.KernelError", "spec.devices.layouts.LayoutError", "KeyError: (<Layout")
     )
-    return done.returncode == 1 and reason.startswith(failures)
 
 
-def claims_fail(where, wrong, file, rule, broken, ids):
-    """Require that each of some claims fails in a copy with a broken rule, and does not crash."""
-    broken_copy(where, file, rule, broken)
-    done = python(where, "-m", "psem_model", "prove", *ids)
-    assert done.returncode == 1, f"none of {ids} notices that {wrong}"
-    (said,) = re.findall(r"^NOT as expected: (.*)$", done.stdout, re.MULTILINE) or [""]
-    assert {*said.split(", ")} == {*ids}, (wrong, done.stderr)
+def claims_fail(wrong, file, rule, broken, ids):
+    """Require that each of some claims fails with a broken rule, and nothing crashes."""
+    found, raised = forked().tried("fails", ids, file, rule, broken)
+    assert not raised, (wrong, raised)
+    assert {*found} == {*ids}, (wrong, found)
+
+
+def called(module, function, *given, changed, folder="spec"):
+    """What a function returns where a rule is broken, and how what it raised reads.
+
+    `changed`: the file of the rule, the rule, the broken rule.
+    """
+    return forked().tried("calls", [module, function, *given], *changed, folder)

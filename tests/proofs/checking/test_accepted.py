@@ -24,12 +24,12 @@ from spec.language.schedule import Buffer, Kind, Monomial, Span
 from spec.meaning.reference import first_divergence
 from spec.models.states import MIXED_ADAM
 from spec.plans.strategies import STRATEGIES
-from tests.support.broken import broken_copy, notices
+from tests.support.broken import notices
+from tests.support.forked import RUNS
 from tests.support.line_runs import CLIPS, PLAIN_PIECES
 from tests.support.schedules import PIECES
 
 # what the claim finds of the schedules that it runs, whatever it then proves of verdicts
-RUNS = ("require_judged", "require_repetition", "require_needs", "require_axes_apart")
 MUTANTS = [
     # (what is wrong, file of proofs/, the rule, the broken rule)
     (
@@ -187,10 +187,9 @@ MUTANTS = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("wrong", "file", "rule", "broken"), MUTANTS, ids=[m[0] for m in MUTANTS])
-def test_no_part_of_the_theorem_may_be_otherwise(tmp_path, wrong, file, rule, broken):
-    where = broken_copy(tmp_path, file, rule, broken, folder="proofs")
+def test_no_part_of_the_theorem_may_be_otherwise(wrong, file, rule, broken):
     claim = "proofs.checking.necessary_and_sufficient", "what_is_accepted_matches"
-    assert notices(where, *claim, without=RUNS), wrong
+    assert notices(*claim, file, rule, broken, folder="proofs", without=RUNS), wrong
 
 
 def wrong_and_known(run):

@@ -2,10 +2,9 @@
 
 import pytest
 
-from tests.support.broken import broken_copy, notices
+from tests.support.broken import notices
+from tests.support.forked import RUNS
 
-# what the claim finds of the schedules that it runs, whatever it then proves of steps
-RUNS = ("require_judged", "require_repetition", "require_needs", "require_axes_apart")
 MUTANTS = [
     # (what is wrong, file of proofs/, the rule, the broken rule)
     (
@@ -205,10 +204,11 @@ MUTANTS = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("wrong", "file", "rule", "broken"), MUTANTS, ids=[m[0] for m in MUTANTS])
-def test_steps_that_are_not_alike_decide_nothing(wrong, file, rule, broken, tmp_path):
-    broken_copy(tmp_path, file, rule, broken, folder="proofs")
+def test_steps_that_are_not_alike_decide_nothing(wrong, file, rule, broken):
+    changed = file, rule, broken
     if file == "micro_steps.py":  # a part of the claim
-        assert notices(tmp_path, "proofs.checking.micro_steps", "any_number_of_micro_steps"), wrong
+        part = "proofs.checking.micro_steps", "any_number_of_micro_steps"
+        assert notices(*part, *changed, folder="proofs"), wrong
     else:
         whole = "proofs.checking.necessary_and_sufficient", "what_is_accepted_matches"
-        assert notices(tmp_path, *whole, without=RUNS), wrong
+        assert notices(*whole, *changed, folder="proofs", without=RUNS), wrong

@@ -5,7 +5,7 @@ import ast
 import pytest
 
 from proofs.registry import ROOT
-from tests.support.broken import broken_copy, file_of, notices, python
+from tests.support.broken import called, file_of, notices
 
 pytestmark = pytest.mark.slow
 
@@ -22,13 +22,6 @@ OTHERS = [
     ("verdict.py", 'if not any(kind == "weight"', 'if False and any(kind == "weight"'),
     ("forms.py", "if axis in lacking:", "if False:"),
 ]
-ACCEPTED = """
-from proofs.checking.witnesses import broken_schedules
-from spec.plans.placement import BATCH
-from spec.checking.verdict import check
-
-print([w.name for w in broken_schedules() if check(w.schedule, {BATCH: 2}, w.micro_steps).accepted])
-"""
 
 
 def needs(file):
@@ -46,14 +39,11 @@ ALONE = [each for each in needs("forms.py") if OF_ALL_WEIGHTS not in each[1]]
 NEEDS = [*ALONE, *needs("verdict.py"), *OTHERS]
 
 
-def accepts_what_diverges(folder):
-    """Whether a copy accepts a schedule of T3, which the claim notices."""
-    names = ast.literal_eval(python(folder, "-c", ACCEPTED).stdout)
-    return names and notices(folder, "proofs.checking.completeness", "what_is_rejected_diverges")
-
-
 @pytest.mark.parametrize(
     ("file", "need", "nothing"), NEEDS, ids=[need.strip()[:50] for _, need, _ in NEEDS]
 )
-def test_each_need_has_a_schedule_that_is_accepted_without_it(file, need, nothing, tmp_path):
-    assert accepts_what_diverges(broken_copy(tmp_path, file, need, nothing))
+def test_each_need_has_a_schedule_that_is_accepted_without_it(file, need, nothing):
+    changed = file, need, nothing
+    names, raised = called("tests.support.accepted", "of_t3", changed=changed)
+    assert names and not raised
+    assert notices("proofs.checking.completeness", "what_is_rejected_diverges", *changed)

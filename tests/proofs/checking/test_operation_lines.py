@@ -25,7 +25,7 @@ from spec.derivation.schedules import schedule_of
 from spec.models.states import MIXED_ADAM, POLICIES
 from spec.plans.strategies import STRATEGIES
 from tests.support import by_hand
-from tests.support.broken import broken_copy, notices
+from tests.support.broken import notices
 from tests.support.by_hand import MICRO, RESET, SUM, B, K, op, written
 from tests.support.damage import damaged
 from tests.support.examples import examples, few, slow_but
@@ -387,8 +387,6 @@ MUTANTS = [
 @pytest.mark.parametrize(
     ("wrong", "folder", "file", "rule", "broken"), MUTANTS, ids=[m[0] for m in MUTANTS]
 )
-def test_t4_notices_a_broken_rule(wrong, folder, file, rule, broken, tmp_path):
-    broken_copy(tmp_path, file, rule, broken, folder=folder)
-    assert notices(tmp_path, "proofs.checking.necessary_and_sufficient", "what_is_accepted_matches"), (
-        wrong
-    )
+def test_t4_notices_a_broken_rule(wrong, folder, file, rule, broken):
+    whole = "proofs.checking.necessary_and_sufficient", "what_is_accepted_matches"
+    assert notices(*whole, file, rule, broken, folder=folder), wrong

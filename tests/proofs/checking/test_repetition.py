@@ -6,7 +6,7 @@ from proofs.checking.late_steps import late_schedules
 from spec.checking.verdict import check
 from spec.meaning.reference import first_divergence
 from spec.plans.placement import BATCH
-from tests.support.broken import broken_copy, notices
+from tests.support.broken import notices
 
 MUTANTS = [
     # (what is wrong, file of spec/, the rule, the broken rule)
@@ -95,7 +95,6 @@ def test_a_step_that_is_wrong_late_is_rejected_and_diverges_then(late):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("wrong", "file", "rule", "broken"), MUTANTS, ids=[m[0] for m in MUTANTS])
-def test_the_claim_notices_that(wrong, file, rule, broken, tmp_path):
-    broken_copy(tmp_path, file, rule, broken)
+def test_the_claim_notices_that(wrong, file, rule, broken):
     whole = "proofs.checking.necessary_and_sufficient", "what_is_accepted_matches"
-    assert notices(tmp_path, *whole), wrong
+    assert notices(*whole, file, rule, broken), wrong

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.broken import broken_copy, notices
+from tests.support.broken import notices
 
 pytestmark = pytest.mark.slow
 
@@ -289,8 +289,6 @@ MUTANTS = [
 
 
 @pytest.mark.parametrize(("wrong", "file", "rule", "broken"), MUTANTS, ids=[m[0] for m in MUTANTS])
-def test_a_checker_that_is_broken_is_not_sound(wrong, file, rule, broken, tmp_path):
-    broken_copy(tmp_path, file, rule, broken)
-    assert notices(tmp_path, "proofs.checking.necessary_and_sufficient", "what_is_accepted_matches"), (
-        wrong
-    )
+def test_a_checker_that_is_broken_is_not_sound(wrong, file, rule, broken):
+    whole = "proofs.checking.necessary_and_sufficient", "what_is_accepted_matches"
+    assert notices(*whole, file, rule, broken), wrong

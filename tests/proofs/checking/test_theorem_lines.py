@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.broken import broken_copy, notices
+from tests.support.broken import notices
 
 pytestmark = pytest.mark.slow
 
@@ -192,6 +192,6 @@ MUTANTS = [
 
 
 @pytest.mark.parametrize(("wrong", "file", "rule", "broken"), MUTANTS, ids=[m[0] for m in MUTANTS])
-def test_lines_that_are_broken_do_not_match(wrong, file, rule, broken, tmp_path):
-    broken_copy(tmp_path, file, rule, broken, folder="proofs")
-    assert notices(tmp_path, "proofs.checking.kept", "what_compares_equal_matches"), wrong
+def test_lines_that_are_broken_do_not_match(wrong, file, rule, broken):
+    whole = "proofs.checking.kept", "what_compares_equal_matches"
+    assert notices(*whole, file, rule, broken, folder="proofs"), wrong

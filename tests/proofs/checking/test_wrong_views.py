@@ -10,7 +10,7 @@ from proofs.checking.witnesses import broken_schedules
 from spec.checking.symbols import Symbol
 from spec.devices.operators import SUM_ALL
 from spec.models.states import MIXED_ADAM
-from tests.support.broken import broken_copy, notices
+from tests.support.broken import notices
 
 STEPS, MICRO_STEPS = 2, 2
 
@@ -135,6 +135,6 @@ MUTANTS = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("wrong", "file", "rule", "broken"), MUTANTS, ids=[m[0] for m in MUTANTS])
-def test_another_theorem_is_not_proved(wrong, file, rule, broken, tmp_path):
-    broken_copy(tmp_path, file, rule, broken, folder="proofs")
-    assert notices(tmp_path, "proofs.checking.kept", "what_compares_equal_matches"), wrong
+def test_another_theorem_is_not_proved(wrong, file, rule, broken):
+    whole = "proofs.checking.kept", "what_compares_equal_matches"
+    assert notices(*whole, file, rule, broken, folder="proofs"), wrong

@@ -39,7 +39,7 @@ from spec.derivation.programs import program_of
 from spec.devices.layouts import WHOLE, along
 from spec.models.parts import parts
 from spec.plans.model_strategies import MODEL_AXES
-from tests.support.broken import broken_copy, copied, notices
+from tests.support.broken import notices
 
 
 # ---------------------------------------------------------------------------------- rules
@@ -377,12 +377,13 @@ MUTANTS = [
 @pytest.mark.parametrize(
     ("wrong", "file", "rule", "broken", "claims"), MUTANTS, ids=[m[0] for m in MUTANTS]
 )
-def test_a_broken_rule_is_noticed(wrong, file, rule, broken, claims, tmp_path):
-    broken_copy(tmp_path, file, rule, broken)
+def test_a_broken_rule_is_noticed(wrong, file, rule, broken, claims):
     for function in claims.split():
-        assert notices(tmp_path, "proofs.language.programs", function), function
+        assert notices("proofs.language.programs", function, file, rule, broken), function
 
 
 @pytest.mark.slow
-def test_the_unbroken_copy_is_proved(tmp_path):
-    assert not notices(copied(tmp_path), "proofs.language.programs", "recomputed_values_are_the_values")
+def test_what_is_not_broken_is_proved_likewise():
+    _, file, rule, *_ = MUTANTS[-1]
+    claim = "proofs.language.programs", "recomputed_values_are_the_values"
+    assert not notices(*claim, file, rule, rule)

@@ -19,7 +19,7 @@ from spec.models.parts import layer
 from spec.models.transformer import Transformer
 from spec.models.values import Value
 from spec.plans.model_strategies import MODEL_AXES
-from tests.support.broken import broken_copy, notices
+from tests.support.broken import notices
 
 counts = st.integers(1, 6)
 
@@ -323,11 +323,10 @@ MUTANTS = [
 @pytest.mark.parametrize(
     ("wrong", "file", "rule", "broken", "claims"), MUTANTS, ids=[m[0] for m in MUTANTS]
 )
-def test_a_broken_rule_is_noticed(wrong, file, rule, broken, claims, tmp_path):
-    broken_copy(tmp_path, file, rule, broken)
+def test_a_broken_rule_is_noticed(wrong, file, rule, broken, claims):
     for function in claims.split():
         module = "activations" if function == KEPT else "model_costs"
-        assert notices(tmp_path, f"proofs.costs.{module}", function), function
+        assert notices(f"proofs.costs.{module}", function, file, rule, broken), function
 
 
 # -------------------------------------------------------------- what layers keep, tensor by tensor

@@ -1,0 +1,171 @@
+"""`python -m tests.support.forked`: tries broken rules, each in a fork of this process.
+
+It reads requests, one a line, and answers each in a line. A fork imports the project anew, with one
+file changed. It keeps what has no rule: the kernel, with the terms that it has made, and the libraries.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import sys
+import traceback
+from contextlib import ExitStack, contextmanager, redirect_stdout
+from hashlib import sha256
+from importlib.abc import MetaPathFinder
+from importlib.machinery import SourceFileLoader
+from importlib.util import spec_from_file_location
+from unittest.mock import patch
+
+from proofs.trusted import oracle
+from proofs.trusted.kernel import Kernel
+
+OURS = ("conformance", "proofs", "psem_check", "psem_model", "spec", "tests")
+KEPT = ("proofs.trusted", "spec.assumptions")  # the kernel, and what it imports
+# what T4 finds of the schedules that it runs, whatever it then proves of steps
+RUNS = ("require_judged", "require_repetition", "require_needs", "require_axes_apart")
+# proofs that many broken rules fail, each after much that does not depend on it; but for some checks
+LONG = {"what_is_accepted_matches": RUNS, "what_compares_equal_matches": ()}
+
+proved: set[str] = set()  # what was asked here, with no rule broken, and proved: by hashes
+answer = oracle._Session.answer
+
+
+def remembered(session, text, limit):
+    """Word for word the same is proved with a rule broken, too, and is not asked again."""
+    key = sha256(f"{limit} {text}".encode()).hexdigest()
+    if key in proved:
+        return oracle.Answer("unsat", {}, 0)
+    found = answer(session, text, limit)
+    if found.said == "unsat":
+        proved.add(key)
+    return found
+
+
+class Changed(SourceFileLoader):
+    """A module, of another text than its file's."""
+
+    def __init__(self, name, path, text):
+        super().__init__(name, path)
+        self.text = text
+
+    def get_code(self, fullname):
+        return compile(self.text, self.path, "exec", dont_inherit=True)
+
+
+class Finder(MetaPathFinder):
+    """Finds one module, changed."""
+
+    def __init__(self, name, path, text):
+        self.loader = Changed(name, path, text)
+
+    def find_spec(self, fullname, path=None, target=None):
+        if fullname != self.loader.name:
+            return None
+        return spec_from_file_location(fullname, self.loader.path, loader=self.loader)
+
+
+def within(name, packages):
+    """Whether a module is one of some packages, or in it."""
+    return any(name == each or name.startswith(f"{each}.") for each in packages)
+
+
+def forget():
+    """What is imported next is imported anew, but for the kernel."""
+    for name in [*sys.modules]:
+        if within(name, OURS) and not within(name, KEPT):
+            del sys.modules[name]
+    importlib.invalidate_caches()
+
+
+# ------------------------------------------------------------------------------ what is tried
+@contextmanager
+def without(checks):
+    """Proofs that require these checks do not.
+
+    They take long. What fails without them fails with them, as the claim requires them too.
+    """
+    with ExitStack() as stack:
+        for name in checks:
+            proofs = [module for of, module in sys.modules.items() if within(of, ["proofs"])]
+            users = [module for module in proofs if hasattr(module, name)]
+            assert users, name
+            for module in users:
+                stack.enter_context(patch.object(module, name, lambda: None))
+        yield
+
+
+def proves(module, function, left_out=()):
+    """Runs a function that proves, in a kernel of its own, without some checks."""
+    claim = getattr(importlib.import_module(module), function)
+    gc.disable()  # as where claims are proved
+    with without(left_out):
+        claim(Kernel("twin"))
+
+
+def fails(*ids):
+    """Which of some claims have not the expected verdict."""
+    registry = importlib.import_module("proofs.registry")
+    gc.disable()
+    return [claim.id for claim in registry.select(ids) if _fails(registry.prove, claim)]
+
+
+def _fails(prove, claim):
+    left_out = LONG.get(claim.function().__name__, ())
+    with without(left_out):
+        found = prove(claim)
+    return not (found.as_expected and (not left_out or prove(claim).as_expected))
+
+
+def calls(module, function, *given):
+    """Calls a function of a module."""
+    return getattr(importlib.import_module(module), function)(*given)
+
+
+TRIED = {function.__name__: function for function in (proves, fails, calls)}
+
+
+def said(what, given):
+    """What is returned, and the line that says what was raised, if it was."""
+    try:
+        with redirect_stdout(sys.stderr):
+            return [TRIED[what](*given), ""]
+    except BaseException as error:
+        return [None, traceback.format_exception_only(error)[-1].strip()]
+
+
+def answered(what, given, *changed):
+    """The same in a fork that has a module changed: its name, its file, its text; None if it dies."""
+    reader, writer = os.pipe()
+    gc.freeze()
+    fork = os.fork()
+    if not fork:
+        os.close(reader)
+        forget()
+        sys.meta_path.insert(0, Finder(*changed))
+        with os.fdopen(writer, "w") as out:
+            json.dump(said(what, given), out)
+            out.flush()
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as found:
+        text = found.read()
+    os.waitpid(fork, 0)
+    return json.loads(text) if text else None
+
+
+def main():
+    setattr(oracle._Session, "answer", remembered)  # noqa: B010
+    left = {**LONG}
+    for line in sys.stdin:
+        what, given, *changed = json.loads(line)
+        if what == "proves" and (function := given[1]) in left:
+            said(what, (*given[:2], left.pop(function)))
+            forget()
+        print(json.dumps(answered(what, given, *changed)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
