@@ -12,6 +12,7 @@ from conformance.shapes import (
     BY_NUMBER,
     DEEP,
     EVEN,
+    FALCONS,
     FEW,
     FUSED,
     FUSED_GROUPED,
@@ -312,6 +313,9 @@ def _masked() -> Iterator[Case]:
             yield Case("eager", model, on(batch=1), samples=samples)
     for model in (*WITH_A_MASK[:3], *WITH_A_MASK[-4:-2]):
         yield Case("eager", model, on(batch=1), mixed=True)
+    for model in FALCONS:
+        for samples, mixed in ((1, False), (3, False), (1, True), (2, True)):
+            yield Case("eager", model, on(batch=1), samples=samples, mixed=mixed)
 
 
 def _whole_words() -> Iterator[Case]:

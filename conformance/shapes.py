@@ -224,6 +224,22 @@ WITH_A_MASK = tuple(  # which a kernel of attention is given, where a window has
         BY_NUMBER[4].but(num_attention_heads=4, num_key_value_heads=2, attention_chunk_size=3),
     )
 )
+GROUPED_FALCON = FALCON_OF_GROUPS.but(hidden_size=24, num_attention_heads=6, num_kv_heads=2)
+FALCON, APART_FALCON = BY_NUMBER[10:12]
+FALCONS = tuple(  # given a mask, of all layers or of each; or, of one head of keys, by no kernel
+    replace(model.but(ffn_hidden_size=28 + number), fused=True)
+    for number, model in enumerate(
+        (
+            *(FALCON, FALCON.but(hidden_size=24, num_attention_heads=2), FALCON.but(sequence=1)),
+            *(FALCON.but(num_attention_heads=1), FALCON.but(num_attention_heads=1, alibi=True)),
+            *(FALCON.but(multi_query=False), FALCON.but(multi_query=False, parallel_attn=False)),
+            *(FALCON_OF_GROUPS, FALCON_OF_GROUPS.but(num_kv_heads=5), GROUPED_FALCON),
+            *(GROUPED_FALCON.but(sequence=1), GROUPED_FALCON.but(alibi=True)),
+            *(FALCON_OF_GROUPS.but(alibi=True), GROUPED_FALCON.but(sequence=1, alibi=True)),
+            *(APART_FALCON, APART_FALCON.but(sequence=1), APART_FALCON.but(num_attention_heads=1)),
+        )
+    )
+)
 WITH_EXPERTS = (
     configured("mixtral", **FEW_HEADS, num_local_experts=3, **OF_EXPERTS),
     configured("qwen3_moe", **FEW_HEADS, num_experts=3, moe_intermediate_size=9, **OF_EXPERTS),

@@ -15,7 +15,7 @@ from spec.language.moves import Axis
 from spec.language.schedule import REDUCTIONS, Span
 from spec.models.states import State
 from spec.models.transformer import MASKED, Transformer
-from spec.numbers.arithmetic import ceil_div, quotient
+from spec.numbers.arithmetic import Number, ceil_div, quotient
 from spec.pipelines.pipeline import Half, Pipeline, works_of_stage
 from spec.plans.model_strategies import POSITIONS
 
@@ -45,21 +45,16 @@ OF_KEYS = tuple(f"{of}_{kind}" for of in ("key", "value") for kind in ("weight",
 # runtime/utils.py: align_dense_tensors
 ALIGNED = 2
 # transformers 5.23: integrations/sdpa_attention.py, models/*/modeling_*.py
-ALIBI = (
-    "Falcon gives scaled_dot_product_attention a mask of pairs of tokens for each head (alibi), which "
-    "all layers share; it is kept, and not counted"
-)
-FALCON = (
-    "each layer of Falcon gives scaled_dot_product_attention a mask of pairs of tokens, which is kept; "
-    "that, and copies of keys and values of several groups, are not counted"
-)
 OF_ONE_KEY = (
-    "Falcon gives scaled_dot_product_attention one head of keys for all queries, of which it has no "
-    "kernel: pairs of tokens are kept, and not counted"
+    "Falcon gives scaled_dot_product_attention one head of keys for all queries, which has no kernel: "
+    "queries are kept scaled, and those that are not turned (alibi) are counted as they were"
 )
 SLICED_MASKS = (
     "masks of pairs of tokens are counted in slices where tokens are cut: each device has all of one, "
     "or its attention takes none"
+)
+WHOLE_MASK = (
+    "the mask of pairs of tokens for each head, which all layers share, is counted whole on each device"
 )
 WIDE = (
     "scaled_dot_product_attention has copies of keys and values for each head: a head has more than "
@@ -89,6 +84,8 @@ def unlike(plan: Plan) -> Iterator[str]:
         has_masks = any(MASKED in kind for kind in plan.model.kinds)
         if has_masks and any(axis.stream == POSITIONS for axis in cuts):
             yield SLICED_MASKS
+        if plan.model.shares_mask and any(axis.weight_indices or axis.stream for axis in cuts):
+            yield WHOLE_MASK
 
 
 def _of_heads(plan: Plan, model: Transformer, copies: Axis) -> str:
@@ -149,14 +146,15 @@ def _of_kernel(model: Transformer) -> Iterator[str]:
         yield NO_KERNEL
     elif model.latent:
         yield OTHER_KERNEL
-    elif model.distances:
-        yield ALIBI
-    elif model.numbered_heads and not model.spread_keys:
+    elif not model.has_kernel and model.distances:
         yield OF_ONE_KEY
-    elif model.numbered_heads or (model.turned and "heads" in model.joined and not model.put_together):
-        yield FALCON
-    elif model.head_dim > WIDEST and 1 not in (model.kv_heads, model.heads // model.kv_heads):
+    elif model.head_dim > WIDEST and not model.masked and 1 not in (model.kv_heads, _each(model)):
         yield WIDE.format(most=WIDEST)
+
+
+def _each(model: Transformer) -> Number:
+    """Heads of a group."""
+    return quotient(model.heads, model.kv_heads)
 
 
 def makes_no_buckets(pipe: Pipeline) -> bool:

@@ -118,6 +118,7 @@ def _falcon(fields: Fields) -> Has:
         "angles": not distances,
         "numbered_heads": new or one_key,
         "spread_keys": new,
+        "masked": new or kv_heads == heads,
     }
 
 

@@ -48,7 +48,8 @@ class Kept:
             return 0
         found = {_turned_alike(block) or block.name: block for block in blocks}
         tokens = 0 if self.at_once else self._of_tokens(found)
-        return tokens + sum(self._of_places(block) for block in found.values())
+        mask = max(map(self._of_mask, found.values()), default=0)  # of all layers
+        return tokens + mask + sum(self._of_places(block) for block in found.values())
 
     def of_step(self, blocks: Iterable[Block], micro_batches: int) -> Number:
         """Bytes on a device, of all micro-batches at once."""
@@ -59,6 +60,14 @@ class Kept:
     @staticmethod
     def _of_tokens(blocks: dict[str, Block]) -> Number:
         return sum(_tokens(block).nbytes for block in blocks.values() if block.name in READ_BY)
+
+    def _of_mask(self, block: Block) -> Number:
+        """Bytes of the mask that layers share."""
+        tables = block.devices.tables
+        if not (isinstance(tables, TransformerTables) and is_layer(block.name)):
+            return 0
+        size = prod(tables.shape("bgrsu"))
+        return size * self.width if tables.model.shares_mask else 0
 
     def _of_places(self, block: Block) -> Number:
         tables = block.devices.tables

@@ -164,7 +164,8 @@ class Numbers:
     """Bytes that parts keep of one micro-batch: of its tokens, and of the places of a sample's.
 
     Places are numbers, where they are learned, else cosines and sines, once for all layers that have
-    the same. With them is the count by which a mean loss is divided.
+    the same; or all of a mask of pairs that layers share. With them is the count by which a mean loss
+    is divided.
     """
 
     tokens: Number
@@ -185,10 +186,13 @@ def numbers_of(
     each = indices["b"] if model.spare else 1  # each sample's own are counted (transformers, OPT)
     learned = NUMBER_BYTES * indices["s"] * each if model.positions and EMBEDDING in of else 0
     is_needed = model.turned and any(map(is_turned, of))
+    has_mask = model.shares_mask and any(map(is_layer, of))
+    mask = width * indices["b"] * model.heads * indices["s"] * indices["s"] if has_mask else 0
     width = FULL if model.angles_in_full else width
     features = model.turned_features if not model.paired_angles else quotient(model.turned_features, 2)
     turned = 2 * width * indices["s"] * features * sets if is_needed else 0
-    return Numbers(NUMBER_BYTES * tokens, learned + turned + (COUNT_BYTES if HEAD in of else 0))
+    count = COUNT_BYTES if HEAD in of else 0
+    return Numbers(NUMBER_BYTES * tokens, learned + turned + mask + count)
 
 
 def _tokens(program: Program, name: str, indices: Indices, mesh: Mesh) -> Number:

@@ -20,7 +20,7 @@ from spec.costs.model_costs import Indices, elements
 from spec.devices.mesh import Mesh
 from spec.language.programs import Program
 from spec.models.profiles import made_by
-from spec.models.transformer import MASKED
+from spec.models.transformer import FLAT, MASKED
 from spec.models.values import TRANSPOSED, Does, Operation, Role, Value
 from spec.numbers.arithmetic import Number
 
@@ -138,13 +138,15 @@ class _Room:
     def is_put_together(self, value: Value) -> bool:
         """Whether a kernel with a mask has copies of repeated keys and values: heads are one index.
 
-        Of one token queries are in groups. (transformers, integrations/sdpa_attention.py)
+        Of one token queries are in groups. (transformers, integrations/sdpa_attention.py) Or they are
+        one before a kernel is called: so are queries. (models/falcon/modeling_falcon.py: _split_heads)
         """
-        line = self.lines.get(value)
-        if MASKED not in self.program.part.name.split("_") or not line or not is_repeated(line):
-            return False
-        sizes = self.sizes(value)
-        return 1 not in (sizes["g"], sizes["r"], sizes["u"])
+        kinds, sizes, line = self.program.part.name.split("_"), self.sizes(value), self.lines.get(value)
+        is_copy = line is not None and is_repeated(line)
+        if FLAT in kinds:
+            has_groups = all(sizes.get(index, 1) != 1 for index in ("g", "r"))
+            return has_groups and (is_copy or self.root(value) in self.joined)
+        return is_copy and MASKED in kinds and 1 not in (sizes["g"], sizes["r"], sizes["u"])
 
     def apart(self, view: Value) -> dict[str, Number]:
         """How many elements apart in memory neighbours along each index are; none, if repeated."""

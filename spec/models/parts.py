@@ -39,6 +39,12 @@ BESIDE_ROUTES = (
     *("chosen", "chosen_places", "chosen_odds", "odds_mask"),
     *("undivided_odds", "odds_total", "weighed"),
 )
+# values of attention that no kernel computes: products in fp32, of copies (torch 2.13,
+# aten/src/ATen/native/transformers/attention.cpp: _scaled_dot_product_attention_math)
+PRODUCTS_IN_FULL = (
+    *("query_turned", "key_taken_turned", "keys", "keys_repeated", "scores", "seen", "shares"),
+    *("value_taken", "values", "values_repeated"),
+)
 BESIDE_OPERATIONS = ("largest_of_keys", "head_numbers", "word_factor", "mask_of_pairs")
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
-from spec.models.parts import BESIDE_OPERATIONS, BESIDE_ROUTES, Model, parts
+from spec.models.parts import BESIDE_OPERATIONS, BESIDE_ROUTES, PRODUCTS_IN_FULL, Model, parts
 from spec.models.states import BytePolicy, State
 from spec.models.transformer import Transformer
 from spec.models.values import FULL, LOG_TOTAL, WRITTEN, Builder, Does, Operation, Part, Role, Value
@@ -248,14 +248,15 @@ class Profile:
         """With what its own code does: a softmax in the type of what it reads, scales in fp32."""
         plain = {"softmax"} if model.plain_softmax else set[str]()
         choices = {"choices"} if self.routes and model.chosen_in_full else set[str]()
-        odds = {"odds"} if self.routes and model.of_chosen else set[str]()
-        beside = (*(BESIDE_ROUTES * self.routes), *(BESIDE_OPERATIONS * self.composes))
+        composed = PRODUCTS_IN_FULL if self.masks and not model.has_kernel else ()
         return replace(
             self,
+            inside=self.inside.difference(composed),
+            widths=(*self.widths, *((name, FULL) for name in composed)),
             in_full=self.in_full - plain | choices,
             scales_in_full=self.scales_in_full or model.scales_in_full,
-            merged=self.merged | odds,
-            stores=self.stores.union(beside),
+            merged=self.merged.union(("odds",) * (self.routes and model.of_chosen)),
+            stores=self.stores.union(BESIDE_ROUTES * self.routes, BESIDE_OPERATIONS * self.composes),
         )
 
     def computed(self, model: Model) -> Model:

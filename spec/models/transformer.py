@@ -50,9 +50,10 @@ NORMS = {
 USUAL_NORMS = frozenset({"attention", "mlp"})
 CAPPED = frozenset({"scores", "logits"})
 DROPPED = frozenset({"words", "shares", "output"})  # of the embedding, of attention, of each block
-DENSE, MASKED, STRAIGHT = "dense", "masked", "straight"
+DENSE, FLAT, MASKED, STRAIGHT = "dense", "flat", "masked", "straight"
 LAYER_KINDS = {
     DENSE: "in a model with experts, a layer without",
+    FLAT: "of modules whose attention is one kernel: heads of groups are put together for it",
     MASKED: "of modules whose attention is one kernel: it is given a mask of pairs of tokens",
     STRAIGHT: "queries and keys are not turned: they know no positions",
 }
@@ -145,6 +146,8 @@ class Transformer:
     numbered_heads: bool = False  # heads of keys and of values are taken by their numbers: copies
     put_together: bool = False  # queries, head by head: so lies what attention gives, and is copied
     spread_keys: bool = False  # keys are turned for each head, and not for each group
+    masked: bool = False  # a kernel of attention is given a mask, whatever the window
+    shares_mask: bool = False  # one mask for all layers: pairs of tokens of each head
     routed: bool = False  # what choosing experts keeps is told, and who `takes_each`
     in_steps: bool = False  # what is several operations is told
     further: Number = 0  # modules that predict further tokens: the published model has them besides
@@ -153,6 +156,11 @@ class Transformer:
     def takes_each(self) -> Number:
         """Experts that take a token: those that it is sent to; or all, if odds weigh what they read."""
         return self.experts if self.routed and self.weighed_first else self.chosen
+
+    @property
+    def has_kernel(self) -> bool:
+        """Whether a kernel of attention takes its heads: not one of keys, by number, for several."""
+        return self.masked or not self.numbered_heads
 
     @property
     def turned(self) -> bool:
@@ -235,15 +243,21 @@ class Transformer:
 def with_masks(model: Transformer, tokens: Number) -> Transformer:
     """The model, in which layers whose window has no more tokens than a sample are `MASKED`.
 
-    (transformers, masking_utils.py: _ignore_causal_mask_sdpa)
+    Or all are; or share one mask, if heads tell distances by it. (transformers, masking_utils.py:
+    _ignore_causal_mask_sdpa; models/falcon/modeling_falcon.py: FalconModel, _split_heads)
     """
-    masked = [{MASKED} if 0 < window <= tokens else set[str]() for window in model.windows]
-    if not any(masked):
-        return model
-    kinds = model.kinds or (USUAL,)
-    count = lcm(len(kinds), len(masked))
-    of_each = islice(zip(cycle(kinds), cycle(masked), strict=False), count)
-    return replace(model, kinds=tuple(frozenset(kind | more) for kind, more in of_each))
+    shares = model.masked and model.distances
+    has_groups = model.spread_keys and 1 not in (model.kv_heads, quotient(model.heads, model.kv_heads))
+
+    def more(window: Number) -> set[str]:
+        is_masked = (model.masked and not shares) or 0 < window <= tokens
+        return {*[MASKED] * is_masked, *[FLAT] * has_groups}
+
+    windows, kinds = model.windows or (0,), model.kinds or (USUAL,)
+    count = lcm(len(kinds), len(windows))
+    of_each = islice(zip(cycle(kinds), cycle(map(more, windows)), strict=False), count)
+    found = tuple(frozenset(kind | more) for kind, more in of_each)
+    return replace(model, kinds=found if any(found) else (), shares_mask=shares)
 
 
 def layer_name(kind: LayerKind) -> str:

@@ -23,7 +23,9 @@ VARIATIONS = st.fixed_dictionaries(
         "chunked": st.booleans(),
         "unnormed": st.booleans(),
         "word_features": st.sampled_from([0, 0, 2]),
-        **dict.fromkeys(("offset_scales", "scaled_words", "numbered_heads"), st.booleans()),
+        **dict.fromkeys(
+            ("offset_scales", "scaled_words", "numbered_heads", "shares_mask"), st.booleans()
+        ),
         **dict.fromkeys(
             ("normed", "of_groups", "of_chosen", "plain_odds", "chosen_in_full"), st.booleans()
         ),

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from psem_model.reading.profiles import read as profiled
-from spec.costs.model_costs import kept_bytes
+from spec.costs.model_costs import kept_bytes, numbers_of
 from spec.costs.views import is_repeated, with_views
 from spec.derivation.programs import program_of
+from spec.models.parts import head, layer
 from spec.models.profiles import realised_parts
 from spec.models.transformer import Transformer, is_layer, with_masks
 from spec.models.values import Does, Operation, Role, Value
@@ -105,6 +106,29 @@ def test_a_kernel_with_a_mask_has_copies_of_keys_that_heads_of_several_groups_re
         owners = [array for array in arrays if np.shares_memory(array, x)] if is_view else [repeated]
         found += [array for array in owners if not any(array is other for other in found)]
     assert kept(masked, samples, tokens, profile="eager+fused") == sum(a.nbytes for a in found)
+
+
+@given(few, few, st.tuples(few, few, few), st.sampled_from(["", "heads"]), st.booleans())
+def test_heads_of_groups_are_put_together_as_numpy_does(samples, tokens, heads, joined, masked):
+    """Queries, keys and values before a kernel takes them, of one token too."""
+    groups, each, features = heads
+    views, arrays = laid(samples, tokens, heads, joined)
+    found = []
+    for x in views:
+        all_heads = np.broadcast_to(x, (samples, tokens, groups, each, features))
+        together = all_heads.reshape(samples, tokens, -1, features)
+        owners = [array for array in arrays if np.shares_memory(array, together)] or [together]
+        found += [array for array in owners if not any(array is other for other in found)]
+    of = replace(model(heads, joined), spread_keys=True, windows=(1,) * masked)
+    has = kept(with_masks(of, tokens), samples, tokens, profile="eager+fused")
+    assert has == sum(array.nbytes for array in found)
+
+
+def test_a_mask_that_layers_share_is_of_all_heads_and_pairs_of_tokens_once():
+    of = replace(model((1, 3, 2), ""), layers=3, shares_mask=True)
+    program, sizes = program_of(layer(of, frozenset()), ()), {"b": 2, "s": 5}
+    assert numbers_of((program,), of, sizes, {}, 2).places == np.zeros((2, 3, 5, 5), "f2").nbytes
+    assert numbers_of((program_of(head(of), ()),), of, sizes, {}, 2).places == 4
 
 
 def test_repeated_is_what_is_multiplied_by_ones_that_are_in_no_memory():

@@ -249,10 +249,13 @@ def test_a_window_is_that_of_the_layer_and_without_windows_a_token_sees_all(mode
     assert model.window(layer) == ([*model.windows] * (layer + 1) or [0] * (layer + 1))[layer]
 
 
-@given(models(), st.integers(1, 5), st.integers(0, 9))
-def test_a_layer_is_masked_if_its_window_has_no_more_tokens_than_a_sample(model, tokens, layer):
-    found, before = with_masks(model, tokens).layer_kind(layer), model.layer_kind(layer)
-    assert found == before | ({MASKED} if model.window(layer) in range(1, tokens + 1) else set())
+@given(models(), st.integers(1, 5), st.integers(0, 9), st.booleans())
+def test_a_layer_is_masked_if_its_window_has_no_more_tokens_than_a_sample(model, tokens, layer, all_):
+    """Or if its modules give a mask in any case; if that has distances, all layers have one."""
+    found = with_masks(replace(model, masked=all_), tokens)
+    is_masked = model.window(layer) in range(1, tokens + 1) or (all_ and not model.distances)
+    assert found.layer_kind(layer) == model.layer_kind(layer) | ({MASKED} if is_masked else set())
+    assert found.shares_mask == (all_ and model.distances)
 
 
 @examples(20)

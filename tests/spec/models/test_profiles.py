@@ -400,6 +400,18 @@ def test_a_softmax_is_in_fp32_but_where_a_models_own_code_has_it_in_its_type():
     assert profile.in_model(replace(model, plain_softmax=True)).in_full == {"rms_norm"}
 
 
+@pytest.mark.parametrize("width", [2, 4])
+def test_attention_that_no_kernel_takes_keeps_what_products_in_fp32_read(width):
+    of_one_key = replace(small("llama", False), kv_heads=1, numbered_heads=True)
+    fused, kernel = (
+        widths_of("eager+fused", replace(of_one_key, masked=masked), width) for masked in (False, True)
+    )
+    of_products = ("shares", "keys_repeated", "values_repeated", "query_turned")
+    assert [fused[name] for name in of_products] == [4] * 4
+    assert "shares" not in kernel
+    assert "shares" in widths_of("eager", of_one_key, width)
+
+
 def test_shares_of_experts_weigh_within_their_mlps_where_a_profile_says_so():
     model, within = small("llama", True), replace(TEXTBOOK, weighs_within=True)
     weighed = realised_parts(replace(model, weighed_within=True), TEXTBOOK, 2)
