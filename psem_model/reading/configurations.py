@@ -225,21 +225,39 @@ def read(path: str) -> Configuration:
 def _require_angles(fields: Fields, family: Family, model: Transformer) -> None:
     """Raise BadInput for null where angles cannot be computed of it.
 
-    Of two objects the first that is not empty counts; kinds of layers may each have an object, or null.
     (transformers, modeling_rope_utils.py; models/deepseek_v3/modeling_deepseek_v3.py:
     yarn_apply_mscale; what Phi-3 says of a length beside the object is put in its place)
     """
-    objects = map(fields.inside, reversed(ANGLES))
-    given = next((each for each in objects if each.given), fields.inside(ANGLES[0]))
-    of_kinds = [given.inside(kind) for kind in SEES if isinstance(given.get(kind), dict)]
-    for angles in of_kinds or [given]:
-        name = "rope_type" if "rope_type" in angles.given else "type"
-        kind = angles.get(name, "default")
+    for objects in _angles(fields, model):
+
+        def of(name: str, objects: tuple[Fields, ...] = objects) -> Fields:
+            return next((each for each in objects if name in each.given), objects[-1])
+
+        name = "rope_type" if "rope_type" in of("rope_type").given else "type"
+        kind = of(name).get(name, "default")
         names = {*ANGLES_NEVER_NULL.get(str(kind), ())} - family.never_null
         names |= {name, "rope_theta", *([PARTIAL] if family.rotary else [])}
-        is_scaled = model.latent and kind != "default" and angles.get("mscale_all_dim")
+        is_scaled = model.latent and kind != "default" and of(scale := "mscale_all_dim").get(scale)
         for field in sorted(names | ({"factor"} if is_scaled else set())):
-            angles.require_value(field)
+            of(field).require_value(field)
+
+
+def _angles(fields: Fields, model: Transformer) -> list[tuple[Fields, ...]]:
+    """Objects of angles that count, of all layers or of each kind: of a field the first that has it.
+
+    Of two objects that is the first that is not empty. Kinds of layers of Gemma 3 each have one, or
+    null, and nothing else counts; but scaling does, for its layers without windows.
+    (transformers, models/gemma3/configuration_gemma3.py)
+    """
+    scaling, parameters = fields.inside("rope_scaling"), fields.inside("rope_parameters")
+    if model.angles_of_windows:
+        default = {"rope_type": "default"}
+        full, others = (
+            parameters.inside(kind) if parameters.get(kind) is not None else Fields(kind, default)
+            for kind in SEES
+        )
+        return [(scaling, full), (others,)]
+    return [(scaling if scaling.given else parameters,)]
 
 
 def _require_pad(fields: Fields, words: int) -> None:

@@ -270,6 +270,42 @@ def test_angles_are_of_the_first_object_that_is_not_empty_and_of_each_kind_of_la
     assert none == shape("gemma-3-1b-pt")
 
 
+LINEAR = {"rope_type": "linear", "rope_theta": 1e4, "factor": 8.0, "partial_rotary_factor": 1.0}
+DEFAULT = {"rope_type": "default", "rope_theta": 1e4}
+
+
+@pytest.mark.parametrize("field", ["factor", "rope_theta", "partial_rotary_factor", "rope_type"])
+def test_of_gemma_3_null_is_refused_in_angles_of_a_kind_of_layers_alone(shape, field):
+    """What transformers 5.23 was seen to refuse, and not to read."""
+    wrong = LINEAR | {field: None}
+    path = f"{field}: given null; expected a value"
+    for where, of in (
+        ("rope_scaling", {"rope_scaling": wrong}),
+        ("rope_parameters, full_attention", {"rope_parameters": {"full_attention": wrong}}),
+        ("rope_parameters, sliding_attention", {"rope_parameters": {"sliding_attention": wrong}}),
+    ):
+        with pytest.raises(BadInput, match=f"{where}, {path}"):
+            shape("gemma-3-1b-pt", **of)
+    of_kinds = {"full_attention": wrong, "sliding_attention": DEFAULT}
+    unread = (
+        {"rope_scaling": of_kinds},
+        {"rope_parameters": wrong},
+        {"rope_parameters": of_kinds, "rope_scaling": LINEAR},
+    )
+    for angles in unread:
+        assert shape("gemma-3-1b-pt", **angles) == shape("gemma-3-1b-pt")
+    assert shape("llama-2-7b", rope_parameters=of_kinds) == shape("llama-2-7b")  # no kinds of layers
+
+
+@pytest.mark.parametrize("field", ["factor", "type"])
+def test_of_gemma_3_a_type_of_angles_has_one_name_in_scaling(shape, field):
+    """By its older name it is not read: angles are the default's."""
+    old = {"type": "linear", "rope_theta": 1e4, "factor": 8.0, field: None}
+    assert shape("gemma-3-1b-pt", rope_scaling=old) == shape("gemma-3-1b-pt")
+    with pytest.raises(BadInput, match=f"{field}: given null"):
+        shape("llama-2-7b", rope_scaling=old)
+
+
 @pytest.mark.parametrize("given", [32_000, -32_001, [1]])
 def test_the_word_that_an_embedding_leaves_out_is_one_of_its_words(shape, given):
     with pytest.raises(BadInput, match=r"pad_token_id: given .*; expected the number of one of 32,000"):
