@@ -203,9 +203,7 @@ def diverges(plan, group, faulty):
         return faulty if same else other.costs.schedule
 
     run = devices_of(plan, to_run=schedule_that_runs)
-    for _ in range(2):
-        run.step()
-    return run.divergence is not None
+    return run.run(2, stop_at_divergence=True).divergence is not None
 
 
 @pytest.mark.slow

@@ -172,10 +172,11 @@ def test_every_stage_does_every_unit_once_each_way(pipe):
 def test_a_forward_goes_before_a_backward_by_the_warm_up_alone(pipe):
     for stage in range(pipe.stages):
         place = {work: x for x, work in enumerate(works_of_stage(pipe, stage))}
+        backwards, before = [*of(pipe, stage, Half.BACKWARD)], warm_up(pipe, stage)
         for unit, forward in enumerate(of(pipe, stage, Half.FORWARD)):
-            for back, backward in enumerate(of(pipe, stage, Half.BACKWARD)):
+            for back, backward in enumerate(backwards):
                 first = place[forward] < place[backward]
-                assert first == (unit <= warm_up(pipe, stage) + back)
+                assert first == (unit <= before + back)
 
 
 @given(pipelines(), st.randoms())
@@ -183,9 +184,10 @@ def test_no_order_of_work_takes_less(pipe, random):
     """Each stage does any work whose need is done, until all is done."""
     done = [[] for _ in range(pipe.stages)]
     left = [works_of_stage(pipe, stage) for stage in range(pipe.stages)]
+    needs = [{w: waits_for(w, stage, pipe) for w in works} for stage, works in enumerate(left)]
     while any(left):
         stage = random.randrange(pipe.stages)
-        wanted = [(w, waits_for(w, stage, pipe)) for w in left[stage]]
+        wanted = [(w, needs[stage][w]) for w in left[stage]]
         ready = [w for w, need in wanted if need is None or need[1] in done[need[0]]]
         if ready:
             work = random.choice(ready)

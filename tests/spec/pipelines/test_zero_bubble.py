@@ -111,6 +111,7 @@ def test_steps_in_a_row_take_as_long_each_as_the_first_stage_from_its_first_star
 @given(pipelines())
 def test_the_closed_forms_keep_what_works_need_and_the_order_of_each_stage(pipe):
     starts = [closed_starts(pipe, stage) for stage in range(pipe.stages)]
+    run, end = timeline(pipe), makespan(pipe)
     for stage, own in enumerate(starts):
         now = 0
         for work, start in own.items():
@@ -119,17 +120,18 @@ def test_the_closed_forms_keep_what_works_need_and_the_order_of_each_stage(pipe)
             if need:
                 assert starts[need[0]][need[1]] + pipe.durations[need[1].half] <= start
             now = start + pipe.durations[work.half]
-        assert now <= makespan(pipe)
-        assert all(timeline(pipe).starts[stage][work] <= start for work, start in own.items())
+        assert now <= end
+        assert all(run.starts[stage][work] <= start for work, start in own.items())
 
 
 @given(pipelines(), st.integers(0, 9), st.integers(0, 9))
 def test_a_stage_holds_as_much_as_the_closed_form_says(pipe, size, waiting):
+    run = timeline(pipe)
     for stage in range(pipe.stages):
         most = fullest_in_two_parts(pipe, stage, size, waiting, max(size, waiting))
         assert max(held(pipe, stage, size, waiting)) == most
         assert max(held(pipe, stage, 1, 1)) == least_micro_batches(pipe)  # as many on every stage
-        assert timeline(pipe).in_flight(stage) == in_flight(pipe, stage)
+        assert run.in_flight(stage) == in_flight(pipe, stage)
 
 
 @given(pipelines())
