@@ -153,7 +153,12 @@ def areas() -> dict[str, str]:
 
 
 def _registry() -> dict[str, Any]:
-    return tomllib.loads(REGISTRY.read_text(encoding="utf-8"))
+    return _parsed(REGISTRY.read_text(encoding="utf-8"))
+
+
+@cache
+def _parsed(text: str) -> dict[str, Any]:
+    return tomllib.loads(text)
 
 
 def select(ids: Sequence[str]) -> list[Claim]:
