@@ -41,7 +41,7 @@ docs: $(READY) ## write the pages of docs/ that are generated
 	@$(PY) -m psem_model.pages.words > docs/ABSTRACT.md.part && mv docs/ABSTRACT.md.part docs/ABSTRACT.md
 	@$(PY) -m psem_model.notebooks.executed docs/example.ipynb
 
-test: $(READY) ## run the tests, but for slow ones, with a fifth of the examples: three to four minutes
+test: $(READY) ## run the tests, but for slow ones, with a tenth of the examples: about two minutes
 	@$(PY) -m pytest -q -n 2 --dist worksteal -m "not slow" --hypothesis-profile quick
 
 test-all: $(READY) ## run all tests, with cross-checks, broken rules and all examples: thirteen minutes

@@ -15,10 +15,15 @@ from tests.support.imported import import_all
 from tests.support.proved import all_proved
 
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
-settings.register_profile("quick", settings.get_profile("ci"), max_examples=20)
+settings.register_profile("quick", settings.get_profile("ci"), max_examples=10)
 settings.load_profile("ci")
 os.environ["PSEM_JOBS"] = "1"  # what a test replaces is replaced in this process
 os.environ["PSEM_NO_CACHE"] = "1"
+
+
+def pytest_collection_modifyitems(items):
+    """Tests that show all claims are neighbours: in one process, which proves these once."""
+    items.sort(key=lambda item: "proved_once" not in item.fixturenames)
 
 
 def pytest_collection_finish(session):

@@ -16,7 +16,7 @@ from psem_model.text import places
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 SLOW = ("make ", "psem audit", "psem tables paper")  # how commands begin that take long
-LONG = ("GUIDE",)  # pages of so many commands that they take long together
+LONG = ("CONFORMANCE", "GUIDE")  # pages of so many commands that they take long together
 TIME = re.compile(r" +[\d.]+ ms|(?<= in )[\d.]+ s")
 LONGEST = 25  # lines of output under one command of README
 

@@ -28,6 +28,7 @@ def build(tmp_path, monkeypatch):
     return tmp_path / "build"
 
 
+@pytest.mark.slow
 def test_the_runs_have_the_hash_seeds_and_orders_that_are_said():
     runs = twice(["C1", "S1"], lambda done: None)
     assert list(runs) == ["C1", "S1"]
@@ -45,6 +46,7 @@ def test_one_claims_obligations_have_both_solvers_answers(psem, build):
     assert out.endswith("nothing found\n")
 
 
+@pytest.mark.slow
 def test_each_file_says_what_it_asks_and_older_ones_are_removed(psem, build):
     old, gone = build / "smt2" / "C2" / "999.smt2", build / "smt2" / "Z99" / "1.smt2"
     parts = build / "smt2" / "C2" / "1.smt2ab.part", build / "smt2" / "Z99" / "1.smt2ab.part"
@@ -98,6 +100,7 @@ def test_a_disagreement_ends_with_exit_code_1(psem, build, monkeypatch):
     assert "cvc5: " in out
 
 
+@pytest.mark.slow
 def test_a_file_that_is_changed_after_its_export_is_found(psem, build, monkeypatch):
     from psem_model.audit import audit
 

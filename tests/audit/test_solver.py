@@ -36,6 +36,7 @@ def pigeons(n):
     return "\n".join(["(set-logic QF_UF)", *lines, "(check-sat)"])
 
 
+@pytest.mark.slow
 def test_a_solver_at_its_limit_of_processor_time_is_killed_and_another_goes_on(tmp_path):
     hard = written(tmp_path, "hard.smt2", pigeons(18))
     paths = [hard, *(written(tmp_path, f"{i}.smt2", EASY) for i in range(3))]

@@ -181,11 +181,13 @@ def test_products_of_what_is_possible_are_not_found():
     assert "missing" in search(POSSIBLE)
 
 
+@pytest.mark.slow
 def test_the_same_claims_have_the_same_tree():
     first, second = (tree(results("C1", "T2")) for _ in range(2))
     assert first == second
 
 
+@pytest.mark.slow
 def test_every_rule_of_the_kernel_is_exported():
     document = tree(results("T1", "T2", "E4", "F2", "S1"))
     used = {s["rule"] for c in document["claims"] for p in c["parts"] for s in p["steps"]}
@@ -193,6 +195,7 @@ def test_every_rule_of_the_kernel_is_exported():
     assert certificates.questions(document)[1]
 
 
+@pytest.mark.slow
 def test_the_checker_finds_the_hypotheses_and_axioms_that_the_kernel_tells(monkeypatch):
     monkeypatch.setattr(Part, "impossible", lambda *_: None)
     proved = results("T2", "E4", "F2", "S1", "C1")

@@ -90,7 +90,7 @@ REPAIRS = {
 }
 
 
-@pytest.mark.parametrize("what", REPAIRS)
+@pytest.mark.parametrize("what", few(REPAIRS))
 def test_a_repair_is_said_as_in_a_review(what, tmp_path):
     assert checked(EVERY[what], tmp_path)[0].repair == REPAIRS[what]
 

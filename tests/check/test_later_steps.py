@@ -129,6 +129,7 @@ def test_what_is_wrong_after_the_steps_that_are_looked_at_is_rejected(text, devi
     assert not check(schedule(text), {"batch": devices or any_size("batch")}, 1).accepted
 
 
+@pytest.mark.slow
 def test_what_is_wrong_from_the_third_step_on_is_shown_by_a_run(psem, tmp_path):
     file = tmp_path / "later.toml"
     file.write_text(WRONG_FROM_THE_THIRD_STEP)

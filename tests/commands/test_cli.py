@@ -218,6 +218,7 @@ def test_divisible_predictions_are_the_closed_forms(predicted):
     assert code_exact == 4 * 1001 + 12 * 16
 
 
+@pytest.mark.slow
 def test_psem_alone_prints_its_help_and_three_things_to_try_which_work(psem):
     code, out, _ = psem()
     assert code == 0

@@ -174,6 +174,7 @@ def test_one_obligation_is_of_one_claim_and_no_json(psem, args, said):
     assert f"--smt: given {said} besides" in err
 
 
+@pytest.mark.slow
 def test_every_claim_can_be_explained(psem):
     for claim in claims():
         if claim.area in ("sharding", "memory", "attention", "layouts"):
@@ -229,7 +230,10 @@ def test_an_outline_is_asked_for_alone(psem):
     ("claim", "symbol"),
     [
         ("T2", "amount(t, b, s, d, i, j): how often device d has device i's value s in"),
-        ("T4", "ends(u): how many lines there are up to the end of step u"),
+        pytest.param(
+            *("T4", "ends(u): how many lines there are up to the end of step u"),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_an_explanation_says_what_its_symbols_stand_for(claim, symbol, psem):

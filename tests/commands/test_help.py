@@ -12,6 +12,7 @@ from psem_model.commands.cli import psem as program
 from psem_model.commands.help import Command
 from spec.models.states import POLICIES
 from spec.plans.strategies import STRATEGIES
+from tests.support.examples import few
 
 COMMANDS = sorted(program.commands)
 EXAMPLES = [
@@ -57,7 +58,7 @@ def test_choices_are_shown(psem):
         assert choices in out
 
 
-@pytest.mark.parametrize("example", [e for e in EXAMPLES if e not in SLOW])
+@pytest.mark.parametrize("example", few(e for e in EXAMPLES if e not in SLOW))
 def test_every_example_of_the_help_runs(example, psem, tmp_path, monkeypatch):
     for configuration in (ROOT / "examples" / "configurations").glob("*.json"):
         (tmp_path / configuration.name).write_text(configuration.read_text())

@@ -17,7 +17,7 @@ from spec.plans.strategies import STRATEGIES
 from tests.support.command import PLACED, without
 from tests.support.crosscheck import REGRESSIONS
 from tests.support.damage import with_one_fault
-from tests.support.examples import slow_but
+from tests.support.examples import few, slow_but
 from tests.support.polynomials import with_roots
 from tests.support.schedules import PIECES
 
@@ -54,7 +54,7 @@ LONG = (  # which line is wrong is looked for long
 SOON_FOUND = [path for path in REGRESSIONS if path.stem not in LONG]
 
 
-@pytest.mark.parametrize("path", slow_but(SOON_FOUND, REGRESSIONS), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", slow_but(few(SOON_FOUND), REGRESSIONS), ids=lambda path: path.stem)
 def test_check_says_what_is_right_of_every_step_that_once_was_judged_wrongly(path, psem):
     code, out, err = psem("check", path, "--json")
     assert err == ""
@@ -144,7 +144,7 @@ def test_an_acceptance_as_json_names_the_cases(psem, written):
 @pytest.mark.parametrize(
     ("name", "policy"),
     slow_but(
-        [("dp", "fp32-sgd"), ("zero3", "fp32-adam"), ("zero-offload", "mixed-adam")],
+        [("zero3", "fp32-adam")],
         product(["dp", "zero3", "zero-offload", "hsdp"], ["mixed-adam", "fp32-adam", "fp32-sgd"]),
     ),
 )
@@ -183,8 +183,14 @@ def test_a_shift_by_a_multiple_of_every_usual_size_is_rejected(psem, tmp_path):
     ("name", "roots", "words"),
     [
         ("batch", [4], "accepted for 4 devices only"),
-        ("batch", [1, 2, 3, 1_000_003], "accepted for 1, 2, 3 and 1,000,003 devices only"),
-        ("micro_steps", [1, 2, 3], "accepted for 1, 2 and 3 micro-steps only"),
+        pytest.param(
+            *("batch", [1, 2, 3, 1_000_003], "accepted for 1, 2, 3 and 1,000,003 devices only"),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            *("micro_steps", [1, 2, 3], "accepted for 1, 2 and 3 micro-steps only"),
+            marks=pytest.mark.slow,
+        ),
         ("micro_steps", [], "rejected for every number of devices and of micro-steps"),
     ],
 )
@@ -221,6 +227,7 @@ def test_where_a_condition_on_several_sizes_makes_it_right_it_is_said_and_how_fa
     assert psem("check", path, "--devices", devices, "--accumulate", micro_steps)[0] == 0
 
 
+@pytest.mark.slow
 def test_many_sizes_that_follow_each_other_are_the_first_and_the_last(psem, tmp_path):
     path = tmp_path / "my.toml"
     path.write_text(dumps(with_roots(schedule_of(STRATEGIES["dp"]), "batch", [*range(2, 9), 64]), "my"))

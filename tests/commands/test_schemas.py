@@ -9,6 +9,7 @@ from proofs.registry import ROOT
 from psem_model.commands.cli import psem as program
 from psem_model.text.report import VERSION
 from tests.support.command import without
+from tests.support.examples import few
 from tests.support.schemas import SCHEMAS, validator
 
 SHARED = "common"  # what several commands' schemas refer to
@@ -67,7 +68,7 @@ CALLS = [
 ]
 
 
-@pytest.mark.parametrize("call", CALLS, ids=" ".join)
+@pytest.mark.parametrize("call", few(CALLS), ids=" ".join)
 def test_what_a_command_tells_programs_is_as_its_schema_says(psem, monkeypatch, call):
     monkeypatch.chdir(ROOT)
     _, out, _ = psem(*call, "--json")

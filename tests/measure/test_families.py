@@ -104,7 +104,7 @@ def test_features_of_a_head_that_are_not_turned_stay_as_they_are(plan, arithmeti
     assert psem("simulate", plan, "--model", path, *run)[0] == 0
 
 
-@pytest.mark.parametrize("plan", ["dp(1)", "pp(4)", "pp(8)", "tp(2) * pp(3)"])
+@pytest.mark.parametrize("plan", few(["pp(4)", "dp(1)", "pp(8)", "tp(2) * pp(3)"]))
 def test_layers_without_a_window_have_cosines_and_sines_of_their_own(plan, tmp_path, psem):
     path = tmp_path / "config.json"
     fields = json.loads((CONFIGURATIONS / "gemma-3-1b-pt.json").read_text())

@@ -30,8 +30,8 @@ PAIRS = [
     (lambda: compare("zero1(8)", "zero3(8)", model="llama-3-8b", bytes="fp32-sgd", accumulate="2,4"),
      "compare zero1(8) zero3(8) --model llama-3-8b --bytes fp32-sgd --accumulate 2,4"),
     (lambda: check(STEP, bytes="fp32-sgd"), f"check {STEP} --bytes fp32-sgd"),
-    (lambda: check("zero1(2)*tp(2)", prove=True), "check zero1(2)*tp(2) --prove"),
     (lambda: check("examples/ddp_mean.toml", prove=True), "check examples/ddp_mean.toml --prove"),
+    (lambda: check("zero1(2)*tp(2)", prove=True), "check zero1(2)*tp(2) --prove"),
     (lambda: simulate("zero3", psi=99, devices=4, bytes="fp32-sgd", steps=2),
      "simulate zero3 --psi 99 --devices 4 --bytes fp32-sgd --steps 2"),
     (lambda: simulate("zero3", psi=1000, devices=4), "simulate zero3 --psi 1000 --devices 4"),
@@ -51,7 +51,7 @@ def test_a_function_reports_what_its_command_does(function, command, psem, monke
     assert str(report) == out
 
 
-@pytest.mark.parametrize("function", [function for function, _ in PAIRS])
+@pytest.mark.parametrize("function", few(function for function, _ in PAIRS))
 def test_a_report_shows_itself_as_tables(function, monkeypatch):
     monkeypatch.chdir(ROOT)
     report = function()

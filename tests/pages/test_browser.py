@@ -15,7 +15,7 @@ from tests.support.proved import all_proved
 
 LARGEST = 2_000_000  # bytes of the page
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("proved_once")]
 
 PHONE, WIDE = 360, 1400
 CLAIM_PAGES = re.compile(r'<section class="page claim-page".*?</section>', re.DOTALL)

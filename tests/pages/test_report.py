@@ -120,6 +120,7 @@ def test_the_front_page_has_what_the_report_of_the_proofs_has(shown, document):
         ]
 
 
+@pytest.mark.slow
 def test_each_card_has_the_caveat_and_says_which_verdicts_python_decides_in_part(results, document):
     cards = front(read(page(results, Evidence(document, None, None), nothing)))
     for result in results:
@@ -129,6 +130,7 @@ def test_each_card_has_the_caveat_and_says_which_verdicts_python_decides_in_part
     assert {bool(result.claim.checked) for result in results} == {True, False}
 
 
+@pytest.mark.slow
 def test_what_the_second_solver_said_is_told_if_it_was_asked_of_these_proofs(results, document):
     same, other = audit_of(results), audit_of(results)
     for claim in other["claims"]:
@@ -192,6 +194,7 @@ def test_the_texts_of_obligations_are_packed_on_the_page(results, shown):
             assert text == expected
 
 
+@pytest.mark.slow
 def test_a_statement_that_is_too_long_to_be_set_is_there_as_text(results, document, monkeypatch):
     monkeypatch.setattr(mathematics, "LARGEST", 12)
     shown = read(page(results, Evidence(document, None, None), nothing))
@@ -214,6 +217,7 @@ def test_what_symbols_stand_for_and_definitions_are_there(results, shown):
         assert {part.name for part in defined(result)[:MANY]} <= {*heads}
 
 
+@pytest.mark.slow
 def test_programs_are_told_which_page_was_written(psem, document, tmp_path, monkeypatch):
     few = select(FEW)
     monkeypatch.setattr(registry, "claims", lambda: few)

@@ -14,6 +14,7 @@ from psem_check.tree import RULES, Part, Theorem
 from psem_model.certify.questions import question
 from psem_model.certify.search import search
 from tests.support.certificates import all_rules, changed, made
+from tests.support.examples import part
 from tests.support.models import OPERATORS, Model, TooFar
 
 WORDS = [*OPERATORS, *RULES, "apply", "constant"]
@@ -119,11 +120,11 @@ def test_what_is_accepted_of_forged_steps_holds():
     steps = document["claims"][0]["parts"][0]["steps"]
     paths = [("claims", 0, "parts", 0, "steps", *path) for path in places_of(steps) if len(path) > 1]
     choose, came = random.Random(1), Counter()
-    for _ in range(1000):
+    for _ in range(part(1000)):
         forged = changed(document)
         forge(forged, choose, paths)
-        wrong, _, part = fails(forged)
+        wrong, _, stepped = fails(forged)
         assert wrong is None
-        came += part.went
-    assert came["rejected"] > 500
-    assert came["accepted"] > 4000
+        came += stepped.went
+    assert came["rejected"] > part(500)
+    assert came["accepted"] > part(4000)

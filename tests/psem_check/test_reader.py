@@ -110,6 +110,7 @@ def test_a_file_that_is_cut_off_or_not_there_is_refused(tmp_path):
     assert main([str(tmp_path / "nothing.xz")]) == 2
 
 
+@pytest.mark.slow
 def test_deep_terms_are_no_matter():
     terms = Terms()
     terms.symbols = [Symbol("x", (), INT)]

@@ -128,6 +128,7 @@ def test_the_simulator_leaves_gradients_that_waited_where_pytorch_does(strategy,
     assert not found.unequal
 
 
+@pytest.mark.slow
 def test_random_profiles_have_every_field_otherwise_than_the_textbook():
     otherwise = set()
 

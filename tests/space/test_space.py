@@ -44,7 +44,6 @@ from spec.plans.modes import Mode
 from spec.plans.placement import BATCH, on_batch
 from spec.plans.strategies import STRATEGIES
 from tests.support.broken import notices
-from tests.support.examples import slow_but
 
 widths = st.integers(1, 12) | st.fractions(Fraction(1, 8), 40)
 costs = st.builds(Cost, *[st.integers(0, 3)] * 3)
@@ -141,7 +140,8 @@ def test_a_placement_is_realisable_on_any_number_of_devices_or_its_run_diverges_
     assert (run is None) == there.accepted == verdicts(regime)[modes].accepted
 
 
-@pytest.mark.parametrize("regime", slow_but(REGIMES[:1], REGIMES))
+@pytest.mark.slow
+@pytest.mark.parametrize("regime", REGIMES)
 def test_every_verdict_is_the_same_on_other_numbers_of_devices(regime):
     for modes, found in verdicts(regime).items():
         for n, m in (

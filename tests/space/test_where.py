@@ -107,6 +107,7 @@ NAMES = ("resting", "sent", "host")
 limits = st.tuples(*[st.tuples(st.integers(0, 18), st.integers(0, 16))] * 3)
 
 
+@pytest.mark.slow
 @examples(12)
 @given(
     limits,
@@ -133,6 +134,7 @@ def test_what_serves_is_what_trying_all_finds(limits, policy, devices, steps):
         assert {*core} & {bound.text for bound in asked.bounds}
 
 
+@pytest.mark.slow
 def test_bounds_that_no_placement_meets_are_named(psem):
     code, out, _ = psem("space", "--where", "resting <= 16*Psi, sent <= 1*Psi")
     assert code == 1
@@ -141,6 +143,7 @@ def test_bounds_that_no_placement_meets_are_named(psem):
     assert "\n  resting <= 16*Psi (" not in out
 
 
+@pytest.mark.slow
 def test_zero3_serves_where_its_cost_is_asked_for(psem):
     code, out, _ = psem("space", "--where", "resting <= 16*Psi/N, sent <= 6*Psi, host <= 0", "--json")
     found = json.loads(out)
@@ -150,6 +153,7 @@ def test_zero3_serves_where_its_cost_is_asked_for(psem):
     assert exact(zero3["bytes_per_parameter"]["resting"]) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bound", ["sent*(N-2)*(N-3) >= 0", "resting <= 1" + 400 * "0" + "*Psi"])
 def test_every_number_of_devices_is_every_whole_number(bound):
     """The first is wrong between 2 and 3 alone."""

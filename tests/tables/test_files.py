@@ -12,6 +12,7 @@ from psem_model.tables import files as table_files
 from psem_model.tables.files import TABLES, engine
 from psem_model.tables.table import Style
 from psem_model.text.errors import BadInput
+from tests.support.examples import slow_but
 
 FILES = {name + ending for name in TABLES for ending in (".tex", ".md", ".csv", ".html")} | {"all.tex"}
 
@@ -196,6 +197,7 @@ def test_published_values_have_no_names_of_files_on_paper(psem):
     )
 
 
+@pytest.mark.slow
 def test_slow_tables_say_how_far_they_are():
     for name in ("paper", "products"):
         told = []
@@ -206,6 +208,7 @@ def test_slow_tables_say_how_far_they_are():
 
 
 # ------------------------------------------------------------------------------ all files or none
+@pytest.mark.slow
 def test_every_table_is_written_in_every_format_with_a_document_of_all(psem, tmp_path):
     code, out, err = psem("tables", "--all", "--folder", tmp_path / "new" / "tables")
     assert (code, err) == (0, ""), err
@@ -290,7 +293,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(psem, tmp_path):
     assert names(tmp_path) == {"file"}
 
 
-@pytest.mark.parametrize("name", ["memory.md", "all.tex", "all.pdf"])
+@pytest.mark.parametrize("name", slow_but(["all.tex"], ["memory.md", "all.tex", "all.pdf"]))
 def test_a_folder_in_a_files_place_is_named_and_leaves_all_as_it_was(name, psem, few, tmp_path):
     (tmp_path / "memory.tex").write_text("before")
     (tmp_path / name).mkdir()

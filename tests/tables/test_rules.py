@@ -20,7 +20,7 @@ from psem_model.text.papers import FORMATS
 from spec.models import transformer
 from spec.models.states import POLICIES
 from tests.support.broken import copied, python, with_another
-from tests.support.examples import slow_but
+from tests.support.examples import few, slow_but
 
 # ------------------------------------------------------------------------- every rule stands once
 MUTANTS = [
@@ -138,7 +138,7 @@ def cell(folder, name, key, column):
     return found[0][column] if found else None
 
 
-IN_A_QUICK_RUN = {"memory", "placements", "modes", "claims"}  # tables
+IN_A_QUICK_RUN = {"modes", "claims"}  # tables
 QUICK_MUTANTS = [mutant for mutant in MUTANTS if mutant[4][0] in IN_A_QUICK_RUN]
 
 
@@ -181,6 +181,7 @@ def test_what_tables_say_of_modes_and_layouts_is_proved(copy, file, rule, other,
     assert (done.returncode, f"NOT as expected: {claim}" in done.stdout) == (1, True), done.stdout
 
 
+@pytest.mark.slow
 def test_a_lower_bound_that_is_not_proved_is_one_line_and_no_table(copy, tmp_path):
     rule = '"every device receives the sum of its slice", ring_steps'
     with changed(copy, "spec/devices/collectives.py", rule, rule.replace("ring_steps", "lambda n: n")):
@@ -326,7 +327,7 @@ QUICK = (
 )
 
 
-@pytest.mark.parametrize("name", [*QUICK, "paper", "pipelines"])
+@pytest.mark.parametrize("name", few([*QUICK, "paper", "pipelines"]))
 def test_bytes_of_an_element_change_the_tables_that_say_so(name):
     one, other = (TABLES[name](Style(policy=POLICIES[of])) for of in ("mixed-adam", "fp32-adam"))
     assert (one != other) is (name in OF_BYTES)

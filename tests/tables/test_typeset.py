@@ -30,6 +30,7 @@ def article(of_class, names):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", few(["12pt", "11pt", "10pt"]))
 def test_every_table_fits_the_text_of_a_default_article(files, size):
     if program := engine():  # raises LatexError for what is too wide or too high, or not there
@@ -56,7 +57,7 @@ REPORTS = [
 ]
 
 
-@pytest.mark.parametrize("asked", REPORTS, ids=lambda asked: " ".join(asked[:2]))
+@pytest.mark.parametrize("asked", few(REPORTS), ids=lambda asked: " ".join(asked[:2]))
 def test_every_report_fits_the_text_of_a_default_article(psem, asked):
     code, out, err = psem(*asked, "--format", "latex")
     assert (code, err) == (0, "")

@@ -25,6 +25,7 @@ from spec.meaning.reference import first_divergence
 from spec.models.states import MIXED_ADAM
 from spec.plans.strategies import STRATEGIES
 from tests.support.broken import notices
+from tests.support.examples import few
 from tests.support.forked import RUNS
 from tests.support.line_runs import CLIPS, PLAIN_PIECES
 from tests.support.schedules import PIECES
@@ -205,7 +206,7 @@ def wrong_and_known(run):
     return found
 
 
-@pytest.mark.parametrize("piece", PLAIN_PIECES)
+@pytest.mark.parametrize("piece", few(PLAIN_PIECES))
 def test_named_strategies_compute_nothing_wrong_that_is_known(piece):
     """They are of the fragment, owners' updates of slices too: nothing is to be passed on."""
     for placement, clips in product(STRATEGIES.values(), CLIPS):
@@ -366,6 +367,7 @@ def test_a_slice_whose_sign_is_turned_is_rejected_though_runs_whose_norm_is_of_s
     assert not first_divergence(schedule, mesh, micro_steps=2)
 
 
+@pytest.mark.slow
 def test_the_halves_are_of_the_run_alone():
     """What a run lacks is said without a single device, but for what both begin with."""
     language = Represented(Kernel("halves"))

@@ -180,6 +180,7 @@ def assert_supposed(checker, run):
             assert run.value(supposed.goal, value), (supposed.name, value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("devices", "name"), few(product([1, 3], ["dp", "zero1", "zero3"])))
 def test_what_is_supposed_of_steps_is_so_of_a_run(name, devices, checker):
     assert_supposed(checker, FormsOfARun(name, devices))
@@ -188,6 +189,7 @@ def test_what_is_supposed_of_steps_is_so_of_a_run(name, devices, checker):
 DOUBLED = LineAt("accumulate", 0, 0)
 
 
+@pytest.mark.slow
 def test_a_run_that_does_not_repeat_is_not_supposed_to(checker):
     run = FormsOfARun("dp", 3, (DOUBLED,))
     assert not all(run.value(checker.repeats.goal, value) for value in run.all_forms())
@@ -205,6 +207,7 @@ def test_a_micro_step_that_adds_more_than_the_one_before_is_not_supposed_to_add_
     assert not all(run.value(said, at | {"u": 0}) for at in run.all_forms())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["dp", "zero3"])
 def test_what_is_proved_of_micro_steps_is_so_of_a_run(name, checker):
     run = FormsOfARun(name, 2)

@@ -33,6 +33,7 @@ def test_named_strategies_compare_equal_in_amounts(name):
     agree_on_named_strategies([name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clips", CLIPS)
 def test_single_faults_on_two_axes_are_judged_by_amounts(clips):
     assert agree_on_faults(clips(schedule_of(STRATEGIES["hsdp"]))) > 20

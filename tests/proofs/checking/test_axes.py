@@ -33,6 +33,7 @@ def test_what_is_supposed_of_a_mesh_is_so_of_a_mesh(sizes):
         assert devices.value(mesh.sources_are.goal, variables), variables
 
 
+@pytest.mark.slow
 def test_comparisons_are_at_places_that_there_are():
     k = Kernel("places")
     language = Represented(k)

@@ -156,6 +156,7 @@ def test_a_listed_program_whose_values_are_said_to_lie_otherwise_has_no_theorem(
             _of_listed(damaged)
 
 
+@pytest.mark.slow
 def test_a_line_on_one_axis_that_is_as_no_listed_line_is_refused():
     programs = {name: listing.program for name, listing in listed().items()}
     assert rules_of_parts(programs.values()) > set().union(*map(rules_in, programs.values()))

@@ -22,7 +22,7 @@ from spec.numbers.any_size import any_size
 from spec.plans.compose import Product, factor, with_all_samples
 from spec.plans.strategies import STRATEGIES
 from tests.support.damage import with_one_fault
-from tests.support.examples import slow_but
+from tests.support.examples import few, slow_but
 from tests.support.mesh_values import LinesOfARun
 from tests.support.schedules import with_clipping, with_tied_parameters
 
@@ -68,7 +68,7 @@ def run_line(line, world, held, micro_step):
     return {line.target: move(world, at(line.source), at(line.target), axis=line.axis)}
 
 
-@pytest.mark.parametrize("name", SCHEDULES)
+@pytest.mark.parametrize("name", few(SCHEDULES))
 @pytest.mark.parametrize("devices", [1, 2, 3])
 def test_a_list_of_lines_does_what_the_schedule_does(name, devices):
     schedule, steps = SCHEDULES[name], 3
@@ -186,7 +186,7 @@ def test_without_any_one_line_there_is_no_proof(name):
             ListedRuns(Kernel("less"), {name: left_out})
 
 
-@pytest.mark.parametrize("name", slow_but(["hsdp, clipped", *BOTH], [*WHOLE, *CLIPPED, *TIED, *BOTH]))
+@pytest.mark.parametrize("name", slow_but(BOTH, [*WHOLE, *CLIPPED, *TIED, *BOTH]))
 def test_schedules_that_clip_or_use_parameters_twice_have_a_proof(name):
     listed = listing(SCHEDULES[name])
     runs = ListedRuns(Kernel("proved"), {"this": listed})
@@ -201,7 +201,7 @@ def test_schedules_that_clip_or_use_parameters_twice_have_a_proof(name):
             runs.at_the_end(runs.always())
 
 
-@pytest.mark.parametrize("names", [("zero1", "tp+sp"), ("zero3", "tp", "pp")])
+@pytest.mark.parametrize("names", few([("zero1", "tp+sp"), ("zero3", "tp", "pp")]))
 def test_weights_that_are_clipped_by_the_norm_of_all_have_a_proof(names):
     step = derive(Product(tuple(map(factor, names))), parts(LLAMA), clip=True)
     schedules = {group.schedule: f"group_{i}" for i, group in enumerate(step.groups)}

@@ -16,6 +16,7 @@ from spec.models.states import POLICIES, State
 from spec.models.training import Training
 from spec.plans.placement import on_batch
 from spec.plans.strategies import STRATEGIES
+from tests.support.examples import slow_but
 from tests.support.schedules import PLACEMENTS, schedules
 
 
@@ -36,7 +37,7 @@ def agree(schedule, sizes, micro_steps, policy=POLICIES["mixed-adam"]):
     return verdict.accepted
 
 
-@pytest.mark.parametrize("devices", [1, 2, 3])
+@pytest.mark.parametrize("devices", slow_but([2], [1, 2, 3]))
 def test_every_placement_of_an_axis_is_accepted_exactly_when_it_matches(devices):
     accepted = [q for q in PLACEMENTS if agree(schedule_of(on_batch(*q)), {"batch": devices}, 1)]
     # on several devices: parameters R, S*, M or O; activations S, M or O; optimizer R, S, S* or O
@@ -72,7 +73,7 @@ def test_any_schedule_is_rejected_exactly_when_it_diverges(case):
     agree(*case)
 
 
-@pytest.mark.parametrize("devices", [1, 3])
+@pytest.mark.parametrize("devices", slow_but([3], [1, 3]))
 def test_without_a_master_copy_parameters_cannot_be_materialized_from_it(devices):
     no_copy = POLICIES["fp32-adam"]
     accepted = [

@@ -21,7 +21,7 @@ from spec.models.profiles import TEXTBOOK, realised
 from spec.models.transformer import DROPPED, Transformer
 from spec.models.values import Builder, Role, Value
 from spec.plans.model_strategies import MODEL_AXES
-from tests.support.examples import slow_but
+from tests.support.examples import few, slow_but
 from tests.support.variations import VARIATIONS, experts
 
 OTHER_RING = replace(MODEL_AXES["cp"], name="other")
@@ -70,7 +70,7 @@ def test_without_any_one_of_its_moves_a_program_is_rejected(program):
             check_program(without_it)
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", few(MODELS))
 @pytest.mark.parametrize("again", slow_but(RECOMPUTED[:1], RECOMPUTED))
 def test_every_move_of_every_strategy_is_needed(model, again):
     for part in parts(model):

@@ -86,6 +86,7 @@ def test_nothing_else_depends_on_it(profile, joined):
     assert one.fullest.resting == other.fullest.resting
 
 
+@pytest.mark.slow
 @examples(40)
 @given(profiled("zero3", "zero1", "fsdp", "hsdp"))
 def test_the_simulator_has_as_many_arrays(plan):
