@@ -172,6 +172,7 @@ def run_on(folder, *command):
     return done.stdout.decode()
 
 
+@pytest.mark.slow
 def test_the_document_has_every_table(files):
     references = " ".join(rf"\ref{{tab:psem-{name}}}" for name in TABLES)
     whole = files["all.tex"].replace(r"\end{document}", references + r"\end{document}")

@@ -195,12 +195,14 @@ def test_a_run_that_does_not_repeat_is_not_supposed_to(checker):
     assert not all(run.value(checker.repeats.goal, value) for value in run.all_forms())
 
 
+@pytest.mark.slow
 def test_of_a_run_that_ends_before_nothing_is_supposed_to_repeat(checker):
     run = FormsOfARun("dp", 3, (DOUBLED,))
     run.fixed["settled"] = STEPS
     assert_supposed(checker, run)
 
 
+@pytest.mark.slow
 def test_a_micro_step_that_adds_more_than_the_one_before_is_not_supposed_to_add_the_same(checker):
     run = FormsOfARun("dp", 3, of_micro_steps=(DOUBLED,))
     said = checker.adds_the_same.goal

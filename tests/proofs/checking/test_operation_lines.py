@@ -28,7 +28,7 @@ from tests.support import by_hand
 from tests.support.broken import notices
 from tests.support.by_hand import MICRO, RESET, SUM, B, K, op, written
 from tests.support.damage import damaged
-from tests.support.examples import examples, slow_but
+from tests.support.examples import examples
 from tests.support.line_runs import (
     CLIPS,
     PLAIN_PIECES,
@@ -78,6 +78,7 @@ def covered(draw):
     return schedule, mesh, draw(st.integers(1, 3)), policy
 
 
+@pytest.mark.slow
 @examples(150)
 @given(covered())
 def test_forms_and_verdicts_are_those_of_lines(case):
@@ -145,12 +146,10 @@ def language():
     return CheckedLanguage(Kernel("on numbers"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "seed"),
-    slow_but(
-        [(next(iter(KINDS_OF)), 2)],
-        [(k, seed) for k in KINDS_OF for seed in ((2, 3) if k in KINDS else (0, 1, 2))],
-    ),
+    [(k, seed) for k in KINDS_OF for seed in ((2, 3) if k in KINDS else (0, 1, 2))],
 )
 def test_a_line_on_numbers_is_the_proofs(kind, seed, language):
     random = Random(seed)
