@@ -114,6 +114,6 @@ def test_equal_weights_are_sent_as_equal_slices_are():
 
 
 def test_who_sends_most_may_be_who_comes_before_the_slice_that_has_least():
-    """Of slices of three devices along `a` the third has 10 elements, the others have 15 each."""
-    of = Owners({"a": 4, "b": 3}, (AlikeOwners({5: 1}, 7), AlikeOwners({}), AlikeOwners({5: 1}, 4)))
-    assert of.sent_to_gather(("a",), ()) == 3 * 15 + 10 - 10
+    """Of slices of three devices along `a` the fourth has 10 elements, the others have 15 each."""
+    of = Owners({"a": 5, "b": 3}, (AlikeOwners({5: 1}, 10), AlikeOwners({}), AlikeOwners({5: 1}, 4)))
+    assert of.sent_to_gather(("a",), ()) == (4 * 15 + 10) - 10

@@ -131,6 +131,13 @@ def test_a_mask_that_layers_share_is_of_all_heads_and_pairs_of_tokens_once():
     assert numbers_of((program_of(head(of), ()),), of, sizes, {}, 2).places == 4
 
 
+def test_a_mask_is_kept_though_backward_reads_it_nowhere():
+    masked = with_masks(replace(model((1, 2, 2), ""), windows=(2,)), 3)
+    (part,) = (p for p in realised_parts(masked, profiled("eager+fused"), 2) if is_layer(p.name))
+    (mask,) = (v for v in program_of(part, ()).stored if v.name == "mask_of_pairs")
+    assert (mask.indices, mask.width) == (("b", "s", "u"), 2)
+
+
 def test_repeated_is_what_is_multiplied_by_ones_that_are_in_no_memory():
     value, more = Value("value", ("b", "s")), ("b", "s", "h")
     for width, repeated in ((0, True), (WIDTH, False)):
