@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from operator import eq
 from typing import Any
 
 from proofs.pipelines.pipeline import TERMS
 from proofs.trusted.kernel import Bool, Kernel, Theorem
+from proofs.trusted.parts import name_of, substitute
 from proofs.trusted.terms import And, Not, RealVal
 from spec.pipelines.idle_and_held import bubble_repeated, ideal, makespan, warm_up_start
 from spec.pipelines.pipeline import (
@@ -267,24 +270,24 @@ class Timetable:
         ends = self.weights(stage, self.m - 1) + w
         own, after = ends - self.warm(stage, 0), p - 1 - stage
         of_two = bubble_repeated(replace(self.pipe, stages=2), TERMS)
-        ahead, paused = self.ahead, self.paused
+        ahead, paused, alike = self.ahead, self.paused, self.multiply_alike
         warm, wait, last = warm_up(self.pipe, stage), delay(self.pipe, stage), self.m - 1
-        alike = self.multiply_alike
+        beyond = after_the_last(self.pipe, stage, last, TERMS)
+        alone, waited = (of(stage, last + wait - beyond) for of in (self.alone, self.waited))
         idle = f + self.behind - ahead * (f + w - paused)
-        each = k.prove(
-            "what_a_stage_idles_for_each_after_it",
-            idle == of_two,
-        )
+        numbers = [
+            k.prove("as_many_second_parts_as_the_delay_are_left", beyond == wait, here),
+            k.prove("as_many_first_parts_as_a_warm_up_follow_no_forward", alone == warm, here),
+            k.prove("others_wait_for_second_parts", waited == last - warm - wait, here),
+            k.prove("what_a_stage_idles_for_each_after_it", idle == of_two),
+        ]
+        times, takes = (w - f - b, paused - f, w, after), ideal(self.pipe) + after * of_two
+        cases = beyond, alone, waited, self.behind, paused, of_two
         idles = k.prove(
             "from_its_first_start_a_stage_idles_for_those_after_it",
-            own == ideal(self.pipe) + after * of_two,
+            own == takes,
             given=here,
-            uses=[
-                alike.at(x=self.alone(stage, last), y=warm, z=paused - f),
-                alike.at(x=self.waited(stage, last), y=last - warm - wait, z=w),
-                alike.at(x=idle, y=of_two, z=after),
-                each,
-            ],
+            uses=[*self._differ_by_products(own, takes, numbers, times, cases), *numbers],
         )
         multiple = k.prove(
             "the_first_stage_idles_for_all_after_it",
@@ -345,3 +348,43 @@ class Timetable:
                 given=[unit >= 0],
             ),
         )
+
+    def _differ_by_products(
+        self,
+        own: Any,
+        takes: Any,
+        numbers: Sequence[Theorem],
+        times: Sequence[Any],
+        cases: Sequence[Any],
+    ) -> list[Theorem]:
+        """Two times are equal if they differ by equal numbers times these times alone.
+
+        That they do is shown of any numbers in place of those that are given by cases.
+        """
+        k, alike = self.k, self.multiply_alike
+        products = [
+            alike.at(x=x, y=y, z=time)
+            for (x, y), time in zip((n.goal.args for n in numbers), times, strict=True)
+        ]
+        sides = [side for product in products for side in product.goal.args]
+        any_cases = k.reals(" ".join(f"case_{i}" for i in range(len(cases))))
+        differ = k.prove(
+            "what_a_stage_takes_is_more_by_products",
+            substitute(own - takes == _apart(sides), *zip(cases, any_cases, strict=True)),
+        )
+        x, y, *any_sides = k.reals(" ".join(f"time_{i}" for i in range(2 + len(sides))))
+        equal = k.prove(
+            "what_is_more_by_differences_of_equal_times_is_equal",
+            x == y,
+            [x - y == _apart(any_sides), *map(eq, any_sides[::2], any_sides[1::2])],
+        )
+        of_cases, of_sides = (
+            {name_of(any_): term for any_, term in zip(named, terms, strict=True)}
+            for named, terms in ((any_cases, cases), ((x, y, *any_sides), (own, takes, *sides)))
+        )
+        return [equal.at(**of_sides), differ.at(**of_cases), *products]
+
+
+def _apart(sides: Sequence[Any]) -> Any:
+    """By how much sides are apart: each from the next, added up."""
+    return sum(one - other for one, other in zip(sides[::2], sides[1::2], strict=True))
