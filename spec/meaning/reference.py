@@ -122,7 +122,7 @@ class Reference:
         return all(d[self.axes.index(a)] == self.taker(j, a, shift) for a in axes)
 
     def replace(self, old: Values, new: Values, axes: Axes, shift: int = 0) -> Values:
-        return {(j, d): (new if self.owns(j, d, axes, shift) else old)[j, d] for j, d in old}
+        return {key: (new if self.owns(*key, axes, shift) else old)[key] for key in old}
 
     def add(self, value: Values, other: Values) -> Values:
         return {key: value[key] + other[key] for key in value}

@@ -13,6 +13,7 @@ either (`forms.Forms`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, Protocol
 
 from spec.devices.mesh import Axes
@@ -146,8 +147,8 @@ def initial(schedule: Schedule, domain: Domain, weight: Any, moment: Any) -> Sto
         if rest.stored:
             parts = {CONTENT: content} if extra is None else {CONTENT: content, MOMENT: extra}
             for part, value in parts.items():
-                kept = domain.replace(domain.unknown(OWN_SLICE_ONLY), value, rest.sharded)
-                store[_REST_OF[state], part] = (rest.host, kept)
+                own = _slices(domain, value, rest.sharded, OWN_SLICE_ONLY)
+                store[_REST_OF[state], part] = (rest.host, own)
     store |= {(buffer, CONTENT): (False, domain.zero) for buffer in schedule.sums}
     store |= {(buffer, CONTENT): (False, weight) for buffer in schedule.start}
     if schedule.training.statistics:
@@ -168,6 +169,11 @@ def execute(  # noqa: C901
     op: Op, schedule: Schedule, domain: Domain, store: Store, micro_step: Any
 ) -> None:
     """Run one operation on every device, in place."""
+    source, target = op.source, op.target
+    if op.kind is Kind.RELEASE:
+        store.pop((target, CONTENT), None)
+        store.pop((target, MOMENT), None)
+        return
 
     def read(buffer: Buffer, on_host: bool = False, part: str = CONTENT) -> Any:
         if (buffer, part) not in store:
@@ -180,12 +186,11 @@ def execute(  # noqa: C901
         room, said = schedule.slices(buffer), op.within if op.shift == 0 else ()
         return tuple(a for a in room if a not in said) if room else room
 
-    def fitting(buffer: Buffer, value: Any) -> Any:
+    def fitting(value: Any, slices: Axes) -> Any:
         """A value that goes into a place: only `keep`, and an update, cut whole values to its room.
 
         And zero times slices, which is zero everywhere.
         """
-        slices = cut(buffer)
         if slices and op.kind not in (Kind.KEEP, Kind.UPDATE, Kind.SCALE):
             domain.require_a_slice(value, slices)
         return value
@@ -197,14 +202,13 @@ def execute(  # noqa: C901
         """
         if part == CONTENT and STATE_OF.get(buffer) is State.OPTIMIZER and not domain.master:
             value = domain.unknown(NO_COPY)
-        value, slices = fitting(buffer, value), cut(buffer)
+        value = fitting(value, slices := cut(buffer))
         if op.within or slices:
             old = read(buffer, on_host, part)
-            for axes, shift in ((op.within, op.shift), (slices, 0)):
-                value = domain.replace(old, value, axes, shift) if axes else value
+            value = domain.replace(old, value, op.within, op.shift) if op.within else value
+            value = domain.replace(old, value, slices) if slices else value
         store[buffer, part] = (on_host, value)
 
-    source, target = op.source, op.target
     present = store.get((source, CONTENT), (False, None))[0]  # the side where the source is
     if op.kind in COLLECTIVE_KINDS:
         for part in _parts(source, target):
@@ -233,7 +237,7 @@ def execute(  # noqa: C901
         if schedule.training.tied:
             write(Buffer.TIED, domain.gradient(*reads, tied=True))
         adds = target is Buffer.GRADIENTS
-        write(target, domain.add(read(target), fitting(target, value)) if adds else value)
+        write(target, domain.add(read(target), fitting(value, cut(target))) if adds else value)
     elif op.kind is Kind.COUNT:
         value = domain.tokens(micro_step)
         for axis in op.axes:
@@ -242,7 +246,7 @@ def execute(  # noqa: C901
     elif op.kind is Kind.ACCUMULATE:
         rests = target is Buffer.GRADIENTS
         host = schedule.rest(State.GRADIENTS).host if rests else present
-        write(target, domain.add(read(target, host), fitting(target, read(source, host))), host)
+        write(target, domain.add(read(target, host), fitting(read(source, host), cut(target))), host)
     elif op.kind is Kind.SCALE and isinstance(op.by, Monomial):
         write(target, domain.scale(read(source, present), op.by), present)
     elif op.kind is Kind.DIVIDE and isinstance(op.by, Buffer):
@@ -258,15 +262,12 @@ def execute(  # noqa: C901
         _update(op, schedule, domain, read, write)
     elif op.kind is Kind.RESET:
         host = target in RESTING and schedule.rest(STATE_OF[target]).host
-        zeros = domain.replace(domain.unknown(OWN_SLICE_ONLY), domain.zero, schedule.slices(target))
+        zeros = _slices(domain, domain.zero, schedule.slices(target), OWN_SLICE_ONLY)
         if op.within:
             zeros = domain.replace(read(target, host), zeros, op.within, op.shift)
         store[target, CONTENT] = (host, zeros)
     elif op.kind is Kind.ZERO:
         write(target, domain.zero)
-    elif op.kind is Kind.RELEASE:
-        store.pop((target, CONTENT), None)
-        store.pop((target, MOMENT), None)
     weights_alone = op.kind is Kind.ZERO or MOMENT not in _parts(source, target)
     if op.takes_room and weights_alone and (target, MOMENT) in store:  # moments are not made anew
         write(target, domain.unknown(absent(target)), False, MOMENT)
@@ -303,8 +304,7 @@ def _collect(op: Op, domain: Domain, value: Any) -> Any:
         return domain.of_group(value, op.axes)
     if op.kind in REDUCTIONS:  # along an axis of slices it mixes different elements
         slices = tuple(a for a in op.axes if a in op.within)
-        other = domain.unknown(outside(op.shift))
-        value = domain.replace(other, value, slices, op.shift)
+        value = _slices(domain, value, slices, outside(op.shift), op.shift)
     for axis in op.axes:
         if op.kind in REDUCTIONS:
             value = domain.sum(value, axis)
@@ -315,10 +315,16 @@ def _collect(op: Op, domain: Domain, value: Any) -> Any:
     if op.mean:
         value = domain.scale(value, Monomial(powers=tuple((axis, -1) for axis in op.axes)))
     if op.kind is Kind.REDUCE_SCATTER:
-        value = domain.replace(domain.unknown(outside(op.shift)), value, op.axes, op.shift)
+        value = _slices(domain, value, op.axes, outside(op.shift), op.shift)
     return value
 
 
+def _slices(domain: Domain, value: Any, axes: Axes, why: str, shift: int = 0) -> Any:
+    """A value of which devices have their slices along some axes; why nothing is known of the rest."""
+    return domain.replace(domain.unknown(why), value, axes, shift) if axes else value
+
+
+@cache
 def _parts(source: Buffer, target: Buffer) -> tuple[str, ...]:
     both = STATE_OF.get(source) is STATE_OF.get(target) is State.OPTIMIZER
     return (CONTENT, MOMENT) if both else (CONTENT,)
