@@ -1,8 +1,8 @@
 """The solver: z3 reads a text, and answers. Trusted, with the text.
 
 What is soon answered is read by one solver after the other texts of the claim, which it then forgets
-(`push`, `pop`); what is not, by a new solver in a context of its own. A sort's name says how many
-values it has, so that no text says another thing of it.
+(`push`, `pop`); what is not, by a new solver in a context of its own. What is answered is not asked
+again. A sort's name says how many values it has, so that no text says another thing of it.
 """
 
 from __future__ import annotations
@@ -92,8 +92,7 @@ def reading(text: str) -> str:
 
 
 def start() -> None:
-    """A claim starts: what was asked before is forgotten, so that nothing depends on it."""
-    _answers.clear()
+    """A claim starts: it is read by solvers that have read nothing."""
     _session.start()
     _of_several.start()
 
@@ -104,10 +103,10 @@ class _Session:
     most = 100
 
     def __init__(self) -> None:
+        self._answers: dict[tuple[str, int], Answer] = {}
         self.start()
 
     def start(self) -> None:
-        self._answers: dict[tuple[str, int], Answer] = {}
         self._context: Any = None
         self._texts = self._work = 0
 

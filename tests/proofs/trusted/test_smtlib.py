@@ -38,6 +38,12 @@ def Bool(name):
     return Const(name, BoolSort())
 
 
+@pytest.fixture
+def nothing_asked(monkeypatch):
+    """A solver that has read nothing, and no answer is there already."""
+    monkeypatch.setattr(oracle, "_session", oracle._Session())
+
+
 @st.composite
 def formulas(draw, depth=3):
     """Conjunctions and disjunctions of any number of formulas, none and one among them."""
@@ -148,16 +154,21 @@ def test_an_interrupt_waits_until_a_text_is_answered_that_is_read_after_others(m
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
-def test_what_one_text_says_is_forgotten_when_the_next_is_read():
+def test_what_one_text_says_is_forgotten_when_the_next_is_read(nothing_asked):
     """The same name of another sort, with other values; what held holds no longer."""
-    oracle.start()
     x, y = Int("x"), Real("x")
     said = [settle(asked).said for asked in ([x > 4], [x < 3], [y < 1, y > 0], [x < 1, x > 0])]
     assert said == ["sat", "sat", "sat", "unsat"]
 
 
-def test_after_a_text_that_cannot_be_read_a_new_solver_answers():
+def test_what_is_answered_is_not_asked_again_in_the_next_claim(nothing_asked, monkeypatch):
+    first = settle([Int("x") > 4])
     oracle.start()
+    monkeypatch.setattr(z3, "Z3_eval_smtlib2_string", None)
+    assert settle([Int("y") > 4]) == first
+
+
+def test_after_a_text_that_cannot_be_read_a_new_solver_answers(nothing_asked):
     for wrong in ("(assert nothing)\n(check-sat)\n", "(check-sat)\n(check-sat)\n"):
         with pytest.raises((z3.Z3Exception, ValueError)):
             oracle._session.answer(wrong, oracle.SOON)
@@ -165,14 +176,12 @@ def test_after_a_text_that_cannot_be_read_a_new_solver_answers():
     assert settle([Int("x") > 4]).said == "sat"
 
 
-def test_the_limit_of_a_question_is_not_that_of_other_solvers():
-    oracle.start()
+def test_the_limit_of_a_question_is_not_that_of_other_solvers(nothing_asked):
     assert settle([Int("x") > 4]).said == "sat"
     assert z3.get_param("rlimit") == "0"
 
 
-def test_a_solver_forgets_all_after_some_texts_and_answers_alike():
-    oracle.start()
+def test_a_solver_forgets_all_after_some_texts_and_answers_alike(nothing_asked):
     for number in range(2 * oracle._session.most + 3):
         x = Int("x")
         assert settle([x > number, x < number + 1 + number % 2]).said == (
@@ -180,14 +189,13 @@ def test_a_solver_forgets_all_after_some_texts_and_answers_alike():
         )
 
 
-def test_enumerations_of_texts_that_one_solver_reads_are_told_apart():
+def test_enumerations_of_texts_that_one_solver_reads_are_told_apart(nothing_asked):
     def has_the_first_two(names):
         sort, values = EnumSort("Of" + names, [*names])
         x = Const("x", sort)
         asked = [Not(Or(x == values[0], x == values[1]))]
         return settle(asked).said
 
-    oracle.start()
     assert [has_the_first_two(names) for names in ("AB", "CDE", "FG", "HIJ")] == [
         "unsat",
         "sat",
@@ -202,8 +210,7 @@ def test_what_is_asked_alike_of_other_symbols_is_answered_with_their_names():
         assert ask([Int(name) == 3]).values == {name: IntVal(3)}
 
 
-def test_an_answer_that_is_soon_there_leaves_the_values_of_the_same_question_to_be_asked():
+def test_an_answer_that_is_soon_there_leaves_the_values_of_the_same_question_to_be_asked(nothing_asked):
     said = [Int("asked_twice") == 4]
-    oracle.start()
     assert settle(said).values == {}
     assert ask(said).values == {"asked_twice": IntVal(4)}
