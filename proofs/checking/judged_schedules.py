@@ -96,8 +96,9 @@ def _schedules() -> Iterator[Case]:
     for accepted in accepted_schedules():
         yield accepted.name, accepted.schedule, accepted.micro_steps, adam, RIGHT
     for broken in broken_schedules():
-        for policy, rule in ((adam, broken.rule), (without_moments, None)):
-            yield broken.name, broken.schedule, broken.micro_steps, policy, rule
+        yield broken.name, broken.schedule, broken.micro_steps, adam, broken.rule
+        if broken.rule == "current":  # what is out of date may be moments
+            yield broken.name, broken.schedule, broken.micro_steps, without_moments, None
     for further in further_schedules():
         for micro_steps in (1, 2) if len(further.schedule.axes) == 1 else ():
             right = RIGHT if further.right else None
