@@ -227,7 +227,8 @@ def _term(op: str, args: tuple[Term, ...], sort: Sort, of: Any = None) -> Term:
 
 def symbols(*terms: Term) -> frozenset[Symbol]:
     """The symbols that occur in terms."""
-    return frozenset().union(*[_within[id(term_of(term))] for term in terms])
+    each = [_within[id(term_of(term))] for term in terms]
+    return each[0] if len(each) == 1 else frozenset().union(*each)
 
 
 def term_of(given: Any) -> Any:
