@@ -30,6 +30,7 @@ from spec.numbers.arithmetic import ceil_div
 
 FORM = "a model's config.json"
 PARTIAL, ANGLES = "partial_rotary_factor", ("rope_parameters", "rope_scaling")
+BASE_OF_WINDOWS = "rope_local_base_freq"
 SEES = {"full_attention": False, "sliding_attention": True}
 
 
@@ -213,8 +214,8 @@ def read(path: str) -> Configuration:
     stored = next(filter(None, map(fields.get, types)), None)
     model = shape(fields, family)
     for field in sorted(NEVER_NULL | family.never_null):
-        fields.require_value(field, *map(fields.inside, ANGLES))
-    if model.turned:
+        fields.require_value(field)
+    if family.base:
         _require_angles(fields, family, model)
     if family.pads:
         _require_pad(fields, int(model.vocabulary))
@@ -228,7 +229,7 @@ def _require_angles(fields: Fields, family: Family, model: Transformer) -> None:
     (transformers, modeling_rope_utils.py; models/deepseek_v3/modeling_deepseek_v3.py:
     yarn_apply_mscale; what Phi-3 says of a length beside the object is put in its place)
     """
-    for objects in _angles(fields, model):
+    for base, objects in _angles(fields, family, model).items():
 
         def of(name: str, objects: tuple[Fields, ...] = objects) -> Fields:
             return next((each for each in objects if name in each.given), objects[-1])
@@ -236,28 +237,34 @@ def _require_angles(fields: Fields, family: Family, model: Transformer) -> None:
         name = "rope_type" if "rope_type" in of("rope_type").given else "type"
         kind = of(name).get(name, "default")
         names = {*ANGLES_NEVER_NULL.get(str(kind), ())} - family.never_null
-        names |= {name, "rope_theta", *([PARTIAL] if family.rotary else [])}
+        beside = {"rope_theta": base} | ({PARTIAL: family.rotary} if family.rotary else {})
         is_scaled = model.latent and kind != "default" and of(scale := "mscale_all_dim").get(scale)
-        for field in sorted(names | ({"factor"} if is_scaled else set())):
+        for field in sorted(names | {name, *beside} | ({"factor"} if is_scaled else set())):
             of(field).require_value(field)
+            if field in beside and field not in of(field).given:
+                fields.require_value(beside[field])
 
 
-def _angles(fields: Fields, model: Transformer) -> list[tuple[Fields, ...]]:
-    """Objects of angles that count, of all layers or of each kind: of a field the first that has it.
+def _angles(fields: Fields, family: Family, model: Transformer) -> dict[str, tuple[Fields, ...]]:
+    """Objects of angles that count, of a field the first that has it; by the base beside them.
 
     Of two objects that is the first that is not empty. Kinds of layers of Gemma 3 each have one, or
-    null, and nothing else counts; but scaling does, for its layers without windows.
-    (transformers, models/gemma3/configuration_gemma3.py)
+    null, and nothing else counts; but scaling is put into that of its layers without windows.
+    (transformers, models/gemma3/configuration_gemma3.py) Raises BadInput if it cannot be.
     """
     scaling, parameters = fields.inside("rope_scaling"), fields.inside("rope_parameters")
-    if model.angles_of_windows:
-        default = {"rope_type": "default"}
-        full, others = (
-            parameters.inside(kind) if parameters.get(kind) is not None else Fields(kind, default)
-            for kind in SEES
-        )
-        return [(scaling, full), (others,)]
-    return [(scaling if scaling.given else parameters,)]
+    if not model.angles_of_windows:
+        return {family.base: (scaling if scaling.given else parameters,)}
+    if fields.get("rope_scaling") is not None and fields.get("rope_parameters") is not None:
+        parameters.require_object("full_attention", "rope_scaling is put into it")
+    there = {window > 0 for window in (model.windows or (0,))[: int(model.layers)]}
+    found = dict[str, tuple[Fields, ...]]()
+    for kind, base in ("full_attention", family.base), ("sliding_attention", BASE_OF_WINDOWS):
+        is_given = parameters.get(kind) is not None
+        of = parameters.inside(kind) if is_given else Fields(kind, {"rope_type": "default"})
+        if SEES[kind] in there:
+            found[base] = (of,) if SEES[kind] else (scaling, of)
+    return found
 
 
 def _require_pad(fields: Fields, words: int) -> None:

@@ -61,6 +61,7 @@ class Family:
     all_kv_heads: bool = False  # there is no field for them
     head_dim: int | None = None
     no_head_dim: bool = False  # there is no field for it
+    base: str = "rope_theta"  # the field of the base of its angles, if it computes any
     rotary: str = ""  # the field of the share of a head's features that is turned, if it may be part
     rotary_share: float = 1.0  # that, if absent
     even: bool = False  # heads divide the hidden size, also where head_dim is given

@@ -166,10 +166,15 @@ class Fields:
         if kind is not None and not KINDS[kind][0](self.given[name]):
             raise self.wrong(name, f"{KINDS[kind][1]}, or null")
 
-    def require_value(self, name: str, *others: Fields) -> None:
-        """Refuse null, where neither an absent field nor one of the same name elsewhere says it."""
-        if name in self.given and self.given[name] is None and not any(o.get(name) for o in others):
+    def require_value(self, name: str) -> None:
+        """Refuse null, where an absent field would do."""
+        if name in self.given and self.given[name] is None:
             raise self.wrong(name, "a value, or no such field: transformers takes no null there")
+
+    def require_object(self, name: str, why: str) -> None:
+        """Refuse what is no object, null and nothing among it."""
+        if not isinstance(self.get(name), dict):
+            raise self.wrong(name, f"an object: {why}")
 
     def share(self, name: str, default: float) -> float:
         """A share of something: above 0, at most 1; null or absent, a default."""

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psem_model.reading.configurations import read
+from psem_model.reading.configurations import PARTIAL, read
 from psem_model.reading.families import FAMILIES
 from psem_model.reading.fields import BYTES_OF
 from psem_model.text.errors import BadInput
@@ -295,6 +295,74 @@ def test_of_gemma_3_null_is_refused_in_angles_of_a_kind_of_layers_alone(shape, f
     for angles in unread:
         assert shape("gemma-3-1b-pt", **angles) == shape("gemma-3-1b-pt")
     assert shape("llama-2-7b", rope_parameters=of_kinds) == shape("llama-2-7b")  # no kinds of layers
+
+
+FULL, WINDOWED = {"full_attention": DEFAULT}, {"sliding_attention": DEFAULT}
+NO_KIND, NO_BASE = {"rope_type": None}, {"rope_type": "default"}
+ALL_FULL, ALL_WINDOWED = ({"layer_types": [f"{kind}_attention"] * 26} for kind in ("full", "sliding"))
+
+
+@pytest.mark.parametrize(
+    (
+        "name",
+        "given",
+        "where",
+    ),  # as transformers 5.23 was seen to refuse, or, of no place, to take them
+    [
+        ("gemma-3-1b-pt", {"rope_theta": None}, "rope_theta"),
+        ("gemma-3-1b-pt", {"rope_theta": None, "rope_parameters": WINDOWED}, "rope_theta"),
+        ("gemma-3-1b-pt", {"rope_theta": None, "rope_parameters": FULL}, ""),
+        ("gemma-3-1b-pt", {"rope_theta": None, "rope_scaling": DEFAULT}, ""),
+        ("gemma-3-1b-pt", {"rope_local_base_freq": None}, "rope_local_base_freq"),
+        ("gemma-3-1b-pt", {"rope_local_base_freq": None, "rope_parameters": WINDOWED}, ""),
+        ("gemma-3-1b-pt", ALL_FULL | {"rope_local_base_freq": None}, ""),
+        ("gemma-3-1b-pt", ALL_WINDOWED | {"rope_theta": None}, ""),
+        ("gemma-3-1b-pt", ALL_WINDOWED | {"rope_scaling": NO_KIND}, ""),
+        ("gemma-3-1b-pt", ALL_FULL | {"rope_parameters": {"sliding_attention": NO_KIND}}, ""),
+        ("gemma-3-1b-pt", {"num_hidden_layers": 5, "rope_scaling": NO_KIND}, ""),
+        ("falcon-rw-1b", {"rope_parameters": NO_KIND}, "rope_parameters, rope_type"),
+        ("falcon-rw-1b", {"rope_theta": None}, "rope_theta"),
+        ("falcon-rw-1b", {"rope_theta": None, "rope_parameters": DEFAULT}, ""),
+        ("llama-2-7b", {"rope_theta": None, "rope_scaling": NO_BASE}, "rope_theta"),
+        (
+            "llama-2-7b",
+            {"rope_theta": None, "rope_scaling": NO_BASE, "rope_parameters": DEFAULT},
+            "rope_theta",
+        ),
+        ("llama-2-7b", {"rope_theta": None, "rope_scaling": {}, "rope_parameters": DEFAULT}, ""),
+        ("pythia-160m", {"rotary_emb_base": None}, "rotary_emb_base"),
+        ("pythia-160m", {"rotary_emb_base": None, "rope_parameters": DEFAULT}, ""),
+        ("pythia-160m", {"rope_theta": None}, ""),
+        ("pythia-160m", {"rotary_pct": None}, "rotary_pct"),
+        ("pythia-160m", {"rotary_pct": None, "rope_parameters": {PARTIAL: 0.25}}, ""),
+        ("phi-4", {PARTIAL: None}, PARTIAL),
+        ("phi-4", {PARTIAL: None, "rope_parameters": LINEAR | NO_BASE}, ""),
+    ],
+)
+def test_null_beside_angles_is_refused_where_no_object_that_counts_says_what_it_is(
+    shape, name, given, where
+):
+    if where:
+        with pytest.raises(BadInput, match=f", {where}: given null; expected a value"):
+            shape(name, **given)
+    else:
+        kept = {key: given[key] for key in given if not key.startswith(("rope", "rotary", PARTIAL))}
+        assert shape(name, **given) == shape(name, **kept)
+
+
+def test_a_length_that_phi_3_has_beside_its_angles_is_never_null(shape):
+    length = "original_max_position_embeddings"
+    with pytest.raises(BadInput, match=f"{length}: given null"):
+        shape("phi-4", **{length: None, "rope_parameters": DEFAULT | {length: 4096}})
+
+
+@pytest.mark.parametrize("scaling", [{}, DEFAULT])
+@pytest.mark.parametrize("kinds", [{}, DEFAULT, WINDOWED, {"full_attention": None}])
+def test_of_gemma_3_scaling_is_put_into_an_object_that_is_there(shape, scaling, kinds):
+    with pytest.raises(BadInput, match=r"full_attention.* expected an object: rope_scaling is put"):
+        shape("gemma-3-1b-pt", rope_scaling=scaling, rope_parameters=kinds)
+    assert shape("gemma-3-1b-pt", rope_parameters=kinds) == shape("gemma-3-1b-pt")
+    assert shape("gemma-3-1b-pt", rope_scaling=scaling) == shape("gemma-3-1b-pt")
 
 
 @pytest.mark.parametrize("field", ["factor", "type"])
