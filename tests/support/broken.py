@@ -18,8 +18,8 @@ SEEN_BY_T3 = [
     (
         "a resting place has room for everything",
         "semantics.py",
-        "fitting(buffer, value), cut(buffer)",
-        "fitting(buffer, value), ()",
+        "fitting(value, slices := cut(buffer))",
+        "fitting(value, slices := ())",
     ),
     (
         "another's slice has room beside one's own",

@@ -342,8 +342,8 @@ MUTANTS = [
         "an accumulation overwrites",
         "spec",
         "semantics.py",
-        "domain.add(read(target, host), fitting(target, read(source, host)))",
-        "fitting(target, read(source, host))",
+        "domain.add(read(target, host), fitting(read(source, host), cut(target)))",
+        "fitting(read(source, host), cut(target))",
     ),
     (
         "a mean multiplies by n",
