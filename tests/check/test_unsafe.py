@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import proofs.plans.unsafe as proved
@@ -166,6 +166,8 @@ def test_norm_gradients_not_summed_along_tensor_under_dp_times_tp_sp_are_rejecte
     norm, data
 ):
     plan = data.draw(plans(["dp", "tp+sp"], 2, experts=False)).usual
+    latent = plan.model.latent
+    assume(latent is None or latent.keys > 1)  # a norm leaves of one feature its sign: no gradient
     _, program, _ = plan.programs
     weight = f"{norm}_scale"
     check_program(program)
