@@ -25,7 +25,7 @@ from spec.plans.model_strategies import POSITIONS
 NOTHING, PAIRS, EVERYTHING, FROM_SLICES = "none", "attention", "all", "sliced"
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def program_of(
     part: Part, axes: tuple[Axis, ...], again: str = NOTHING, names: frozenset[str] = NORM_FUNCTIONS
 ) -> Program:
