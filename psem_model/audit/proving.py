@@ -28,6 +28,13 @@ from psem_model.text.lines import width, wrapped
 from psem_model.text.progress import CLEAR, is_watched, ticker
 from psem_model.text.report import Report
 
+# modules whose claims look at the same placements, or ask much that is the same, as another's
+LIKE = {
+    "proofs.costs.memory": "proofs.choosing.space",
+    "proofs.plans.strategies": "proofs.checking.kept",
+    "proofs.plans.products": "proofs.checking.kept",
+}
+
 
 def run(ids: Sequence[str], as_json: bool, jobs: int = 1, cached: bool = False) -> int:
     """Prove the selected claims and print them; 0 if every verdict is the expected one.
@@ -117,7 +124,7 @@ def outcomes(
         return
     known = sizes(selected)
     futures: dict[str, Future[list[Outcome]]] = {}
-    for group in reversed(of_one_module(selected)):
+    for group in alike(selected):
         future = executor.submit(outcomes_of, group)
         futures |= dict.fromkeys((claim.id for claim in group), future)
     for claim in selected:
@@ -126,11 +133,11 @@ def outcomes(
         yield next(each for each in futures[claim.id].result() if each.claim.id == claim.id)
 
 
-def of_one_module(selected: Sequence[Claim]) -> list[list[Claim]]:
-    """Claims that the same module proves together: what they compute alike, they compute once."""
+def alike(selected: Sequence[Claim]) -> list[list[Claim]]:
+    """Claims in groups, the last one's first: what a group computes alike, it computes once."""
     groups: dict[str, list[Claim]] = {}
-    for claim in selected:
-        groups.setdefault(claim.module, []).append(claim)
+    for claim in reversed(selected):
+        groups.setdefault(LIKE.get(claim.module, claim.module), []).insert(0, claim)
     return [*groups.values()]
 
 

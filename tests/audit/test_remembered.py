@@ -123,6 +123,15 @@ def test_any_executor_can_be_asked():
     assert all(o.as_expected for o in found)
 
 
+def test_claims_are_proved_in_groups_each_once_and_in_their_order():
+    selected = select([])
+    groups = proving.alike(selected)
+    assert sorted((c for group in groups for c in group), key=selected.index) == selected
+    assert all(group == sorted(group, key=selected.index) for group in groups)
+    modules = {claim.module for claim in selected}
+    assert {*proving.LIKE, *proving.LIKE.values()} <= modules
+
+
 def _ends(claims):
     os._exit(1)
 
