@@ -10,6 +10,7 @@ from psem_model.predict.chunks import of_few
 from psem_model.predict.plan import Plan, StageCosts
 from spec.costs.memory import Unit
 from spec.costs.model_costs import elements
+from spec.derivation.programs import NOTHING
 from spec.devices.mesh import group_size
 from spec.language.moves import Axis
 from spec.language.schedule import REDUCTIONS, Span
@@ -56,6 +57,10 @@ SLICED_MASKS = (
 WHOLE_MASK = (
     "the mask of pairs of tokens for each head, which all layers share, is counted whole on each device"
 )
+MASKS_AGAIN = (
+    "where layers are made again, a mask that they are given is kept, and is not counted: one for all "
+    "layers of a kind, with {number} for each pair of tokens"
+)
 WIDE = (
     "scaled_dot_product_attention has copies of keys and values for each head: a head has more than "
     "{most} features"
@@ -79,9 +84,13 @@ def unlike(plan: Plan) -> Iterator[str]:
         yield from _of_one_vector(plan.fullest)
     if "ddp" in kin:
         yield from _of_buckets(plan.fullest)
-    if {"eager", "fused"} <= kin and isinstance(plan.model, Transformer):
+    if not isinstance(plan.model, Transformer):
+        return
+    has_masks = any(MASKED in kind for kind in plan.model.kinds)
+    if "eager" in kin and plan.again != NOTHING and (has_masks or "fused" not in kin):
+        yield MASKS_AGAIN.format(number="a byte" if "fused" in kin else "a number of the weights' type")
+    if {"eager", "fused"} <= kin:
         yield from _of_kernel(plan.model)
-        has_masks = any(MASKED in kind for kind in plan.model.kinds)
         if has_masks and any(axis.stream == POSITIONS for axis in cuts):
             yield SLICED_MASKS
         if plan.model.shares_mask and any(axis.weight_indices or axis.stream for axis in cuts):
