@@ -237,6 +237,7 @@ FALCONS = tuple(  # given a mask, of all layers or of each; or, of one head of k
             *(GROUPED_FALCON.but(sequence=1), GROUPED_FALCON.but(alibi=True)),
             *(FALCON_OF_GROUPS.but(alibi=True), GROUPED_FALCON.but(sequence=1, alibi=True)),
             *(APART_FALCON, APART_FALCON.but(sequence=1), APART_FALCON.but(num_attention_heads=1)),
+            FALCON.but(bias=True),
         )
     )
 )

@@ -44,6 +44,7 @@ BESIDE_ROUTES = (
 PRODUCTS_IN_FULL = (
     *("query_turned", "key_taken_turned", "keys", "keys_repeated", "scores", "seen", "shares"),
     *("value_taken", "values", "values_repeated"),
+    *("query_biased_turned", "key_biased_taken_turned", "value_biased_taken"),
 )
 BESIDE_OPERATIONS = ("largest_of_keys", "head_numbers", "word_factor", "mask_of_pairs")
 
