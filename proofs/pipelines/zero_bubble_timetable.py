@@ -276,8 +276,8 @@ class Timetable:
         alone, waited = (of(stage, last + wait - beyond) for of in (self.alone, self.waited))
         idle = f + self.behind - ahead * (f + w - paused)
         numbers = [
-            k.prove("as_many_second_parts_as_the_delay_are_left", beyond == wait, here),
-            k.prove("as_many_first_parts_as_a_warm_up_follow_no_forward", alone == warm, here),
+            k.prove("as_many_second_parts_as_the_delay_are_left", beyond == wait, [stage >= 0]),
+            k.prove("as_many_first_parts_as_a_warm_up_follow_no_forward", alone == warm, [self.here]),
             k.prove("others_wait_for_second_parts", waited == last - warm - wait, here),
             k.prove("what_a_stage_idles_for_each_after_it", idle == of_two),
         ]
