@@ -199,7 +199,10 @@ class _Reader:
     def factor(self) -> _Factor:
         place, name = self.place, self.take()
         if name not in NAMES:
-            raise self.wrong(f"one of {', '.join(NAMES)}{or_nearest(name, NAMES)}", back=1)
+            from psem_model.reading.profiles import packaged
+
+            other = f"; {name} is a profile" if name in packaged() else ""
+            raise self.wrong(f"one of {', '.join(NAMES)}{or_nearest(name, NAMES)}{other}", back=1)
         usual = factor(name).axes
         if self.word != "(":
             return _Factor(name, place, tuple(_Axis(axis, place) for axis in usual))

@@ -13,6 +13,7 @@ from proofs.registry import ROOT
 from psem_model.reading.fully_sharded import FULLY_SHARDED, factor
 from psem_model.reading.placements import placement
 from psem_model.reading.products import NAMES, parse
+from psem_model.reading.profiles import packaged
 from psem_model.text.errors import BadInput
 from spec.plans.compose import HoldError, OverAllError, OverlapError, Product
 
@@ -93,6 +94,12 @@ def test_what_the_specification_does_not_multiply_is_refused_at_the_factor(names
 )
 def test_an_axis_that_is_taken_is_pointed_at(text, words):
     assert words in refused(text)
+
+
+def test_a_profile_is_no_strategy_and_told_to_be_one():
+    for name in packaged():
+        assert refused(name).endswith(f"; {name} is a profile") == (name not in NAMES), name
+    assert "profile" not in refused("tpp")
 
 
 @pytest.mark.parametrize(

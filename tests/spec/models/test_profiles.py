@@ -400,12 +400,6 @@ def test_a_softmax_is_in_fp32_but_where_a_models_own_code_has_it_in_its_type():
     assert profile.in_model(replace(model, plain_softmax=True)).in_full == {"rms_norm"}
 
 
-def test_products_in_fp32_read_queries_with_their_biases_in_fp32():
-    biases = frozenset({"qkv"})
-    model = replace(small("llama", False), kv_heads=1, numbered_heads=True, biases=biases)
-    assert widths_of("eager+fused", model, 2)["query_biased_turned"] == 4
-
-
 @pytest.mark.parametrize("width", [2, 4])
 def test_attention_that_no_kernel_takes_keeps_what_products_in_fp32_read(width):
     of_one_key = replace(small("llama", False), kv_heads=1, numbered_heads=True)
@@ -416,6 +410,8 @@ def test_attention_that_no_kernel_takes_keeps_what_products_in_fp32_read(width):
     assert [fused[name] for name in of_products] == [4] * 4
     assert "shares" not in kernel
     assert "shares" in widths_of("eager", of_one_key, width)
+    biased = replace(of_one_key, biases=frozenset({"qkv"}))
+    assert widths_of("eager+fused", biased, width)["query_biased_turned"] == 4
 
 
 def test_shares_of_experts_weigh_within_their_mlps_where_a_profile_says_so():
