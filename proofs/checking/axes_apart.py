@@ -85,8 +85,8 @@ def require_numbers() -> None:
 
 
 def _sample(firsts: tuple[int, ...]) -> dict[Any, int]:
-    """A form with a coefficient of its own for each word; of three axes, for some."""
-    every = [*words(firsts)][:: 23 if len(firsts) > 2 else 1]
+    """A form with a coefficient of its own for each word; of three axes, for every seventh."""
+    every = [*words(firsts)][:: 7 if len(firsts) > 2 else 1]
     return {
         (EACH, tuple(OPERATORS[o] for o in word)): i * i + 3 * i + 7 for i, word in enumerate(every)
     }

@@ -34,7 +34,7 @@ from spec.plans.strategies import STRATEGIES
 
 DATA = cache(primes)  # of every run
 SIZES = ((1, 1), (2, 1), (3, 2), (2, 3))  # devices along each axis, and micro-steps
-UNEQUAL = ((1, 2), (4, 1), (3, 4))  # devices along two axes
+UNEQUAL = ((1, 2), (2, 1), (1, 4), (4, 1), (3, 4), (2, 4))  # devices along two axes
 MOST = 4  # devices of a run in numbers
 
 
