@@ -1,7 +1,8 @@
 """`python -m tests.support.forked`: tries broken rules, each in a fork of this process.
 
 It reads requests, one a line, and answers each in a line. A fork imports the project anew, with one
-file changed. It keeps what has no rule: the kernel, with the terms that it has made, and the libraries.
+file changed. It keeps what has no rule: the libraries, the kernel with the terms that it has made, and
+what was answered. (Word for word the same is not asked again.)
 """
 
 from __future__ import annotations
@@ -13,13 +14,11 @@ import os
 import sys
 import traceback
 from contextlib import ExitStack, contextmanager, redirect_stdout
-from hashlib import sha256
 from importlib.abc import MetaPathFinder
 from importlib.machinery import SourceFileLoader
 from importlib.util import spec_from_file_location
 from unittest.mock import patch
 
-from proofs.trusted import oracle
 from proofs.trusted.kernel import Kernel
 
 OURS = ("conformance", "proofs", "psem_check", "psem_model", "spec", "tests")
@@ -28,20 +27,6 @@ KEPT = ("proofs.trusted", "spec.assumptions")  # the kernel, and what it imports
 RUNS = ("require_judged", "require_repetition", "require_needs", "require_axes_apart")
 # proofs that many broken rules fail, each after much that does not depend on it; but for some checks
 LONG = {"what_is_accepted_matches": RUNS, "what_compares_equal_matches": ()}
-
-proved: set[str] = set()  # what was asked here, with no rule broken, and proved: by hashes
-answer = oracle._Session.answer
-
-
-def remembered(session, text, limit):
-    """Word for word the same is proved with a rule broken, too, and is not asked again."""
-    key = sha256(f"{limit} {text}".encode()).hexdigest()
-    if key in proved:
-        return oracle.Answer("unsat", {}, 0)
-    found = answer(session, text, limit)
-    if found.said == "unsat":
-        proved.add(key)
-    return found
 
 
 class Changed(SourceFileLoader):
@@ -157,7 +142,6 @@ def answered(what, given, *changed):
 
 
 def main():
-    setattr(oracle._Session, "answer", remembered)  # noqa: B010
     left = {**LONG}
     for line in sys.stdin:
         what, given, *changed = json.loads(line)
