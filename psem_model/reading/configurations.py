@@ -12,26 +12,15 @@ from os.path import exists
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from psem_model.reading.families import FAMILIES, OTHERS, Family, Windows
-from psem_model.reading.fields import (
-    ANGLES_NEVER_NULL,
-    BYTES_OF,
-    HARMLESS,
-    MOST_LISTED,
-    NEVER_NULL,
-    PLAIN,
-    Fields,
-)
+from psem_model.reading.angles import require_angles, turned
+from psem_model.reading.families import FAMILIES, OTHERS, WHOLE, Family, Windows
+from psem_model.reading.fields import BYTES_OF, HARMLESS, MOST_LISTED, NEVER_NULL, PLAIN, Fields
 from psem_model.text.errors import TOO_DEEP, TOO_MANY_DIGITS, BadInput, nearest, quoted
 from psem_model.text.files import named, read_text
 from psem_model.text.places import EXAMPLES
 from spec.models.transformer import STRAIGHT, USUAL, Transformer
-from spec.numbers.arithmetic import ceil_div
 
 FORM = "a model's config.json"
-PARTIAL, ANGLES = "partial_rotary_factor", ("rope_parameters", "rope_scaling")
-BASE_OF_WINDOWS = "rope_local_base_freq"
-SEES = {"full_attention": False, "sliding_attention": True}
 
 
 def shape(fields: Fields, family: Family) -> Transformer:
@@ -59,7 +48,7 @@ def shape(fields: Fields, family: Family) -> Transformer:
         "heads": heads,
         "kv_heads": heads if family.all_kv_heads else _kv_heads(fields, family, heads),
         "head_dim": (of_head := _head_dim(fields, family)),
-        "rotary": _rotary(fields, family, of_head),
+        "rotary": turned(fields, family, of_head),
         "feed_forward": fields.size_or(feed_forward, lambda: 4 * hidden)
         if family.wide
         else fields.size(feed_forward),
@@ -67,7 +56,7 @@ def shape(fields: Fields, family: Family) -> Transformer:
         "function": fields.function(family.functions, family.function),
         "tied": fields.flag("tie_word_embeddings", family.tied),
         "dropout": frozenset[str]().union(*dropout),
-        "windows": _windows(fields, family.windows, layers) if family.windows else (),
+        "windows": _windows(fields, family, family.windows, layers) if family.windows else (),
         "experts": experts,
         "chosen": chosen,
     }
@@ -101,31 +90,6 @@ def _head_dim(fields: Fields, family: Family) -> int:
     return fields.size_or("head_dim", lambda: _divided(fields, family))
 
 
-def _rotary(fields: Fields, family: Family, head_dim: int) -> int | None:
-    """How many features of a head are turned, in pairs; None: all of them.
-
-    (transformers, compute_default_rope_parameters: cosines of a share of the features, rounded up)
-    """
-    share = fields.share(family.rotary, family.rotary_share) if family.rotary else 1.0
-    for angles in map(fields.inside, ANGLES):
-        share = _share_of(angles, share, bool(family.rotary))
-        for name, value in angles.given.items():
-            if isinstance(value, dict):  # of a kind of layers
-                _share_of(angles.inside(name), 1.0, False)
-    if not family.rotary or family.rotary != PARTIAL:
-        fields.only(PARTIAL, share)
-    turned = int(head_dim * share)
-    return None if share == 1 else 2 * ceil_div(turned, 2)
-
-
-def _share_of(angles: Fields, share: float, may_be_part: bool) -> float:
-    """The share of a head's features that an object of angles says, or else the given one."""
-    found = angles.share(PARTIAL, share)
-    if found != 1 and not may_be_part:
-        raise angles.wrong(PARTIAL, "1: this model turns all features of a head")
-    return found
-
-
 def _kv_heads(fields: Fields, family: Family, heads: int) -> int:
     name, expected = "num_key_value_heads", f"a divisor of num_attention_heads, {heads}"
     if name in fields.given:
@@ -140,7 +104,7 @@ def _kv_heads(fields: Fields, family: Family, heads: int) -> int:
     return kv_heads
 
 
-def _windows(fields: Fields, rule: Windows, layers: int) -> tuple[int, ...]:
+def _windows(fields: Fields, family: Family, rule: Windows, layers: int) -> tuple[int, ...]:
     """How many of the latest tokens each of the layers sees, in turn; 0: all."""
     size = fields.size_or("sliding_window", lambda: 0)
     if "sliding_window" not in fields.given:
@@ -151,9 +115,8 @@ def _windows(fields: Fields, rule: Windows, layers: int) -> tuple[int, ...]:
     every = fields.size_or(rule.pattern, lambda: rule.every) if rule.pattern else rule.every
     if every > MOST_LISTED:
         raise fields.wrong(rule.pattern, f"at most {MOST_LISTED:,}")
-    types = fields.get("layer_types")
-    if types is not None:
-        return _listed(fields, types, size, layers)
+    if family.windowed and fields.get("layer_types") is not None:
+        return _listed(fields, family.windowed, size, layers)
     if not size or first >= layers or every == 1:
         return ()
     if every:
@@ -163,15 +126,15 @@ def _windows(fields: Fields, rule: Windows, layers: int) -> tuple[int, ...]:
     return (*[0] * first, *[size] * (layers - first)) if first else (size,)
 
 
-def _listed(fields: Fields, types: Any, size: int, layers: int) -> tuple[int, ...]:
-    expected = f"a list of {layers:,} of {' and '.join(SEES)}"
+def _listed(fields: Fields, windowed: str, size: int, layers: int) -> tuple[int, ...]:
+    types, expected = fields.get("layer_types"), f"a list of {layers:,} of {WHOLE} and {windowed}"
     if not isinstance(types, list) or len(types) != layers:
         raise fields.wrong("layer_types", expected)
-    if not all(isinstance(each, str) and each in SEES for each in types):
+    if any(each not in (WHOLE, windowed) for each in types):
         raise fields.wrong("layer_types", expected)
-    found = tuple(size if SEES[each] else 0 for each in types)
-    if not size and any(SEES[each] for each in types):
-        raise fields.wrong("layer_types", "full_attention alone, as there is no sliding_window")
+    if not size and windowed in types:
+        raise fields.wrong("layer_types", f"{WHOLE} alone, as there is no sliding_window")
+    found = tuple(size if each == windowed else 0 for each in types)
     return found if any(found) else ()
 
 
@@ -216,55 +179,11 @@ def read(path: str) -> Configuration:
     for field in sorted(NEVER_NULL | family.never_null):
         fields.require_value(field)
     if family.base:
-        _require_angles(fields, family, model)
+        require_angles(fields, family, model)
     if family.pads:
         _require_pad(fields, int(model.vocabulary))
     _require_known(fields, family)
     return Configuration(name, model, stored)
-
-
-def _require_angles(fields: Fields, family: Family, model: Transformer) -> None:
-    """Raise BadInput for null where angles cannot be computed of it.
-
-    (transformers, modeling_rope_utils.py; models/deepseek_v3/modeling_deepseek_v3.py:
-    yarn_apply_mscale; what Phi-3 says of a length beside the object is put in its place)
-    """
-    for base, objects in _angles(fields, family, model).items():
-
-        def of(name: str, objects: tuple[Fields, ...] = objects) -> Fields:
-            return next((each for each in objects if name in each.given), objects[-1])
-
-        name = "rope_type" if "rope_type" in of("rope_type").given else "type"
-        kind = of(name).get(name, "default")
-        names = {*ANGLES_NEVER_NULL.get(str(kind), ())} - family.never_null
-        beside = {"rope_theta": base} | ({PARTIAL: family.rotary} if family.rotary else {})
-        is_scaled = model.latent and kind != "default" and of(scale := "mscale_all_dim").get(scale)
-        for field in sorted(names | {name, *beside} | ({"factor"} if is_scaled else set())):
-            of(field).require_value(field)
-            if field in beside and field not in of(field).given:
-                fields.require_value(beside[field])
-
-
-def _angles(fields: Fields, family: Family, model: Transformer) -> dict[str, tuple[Fields, ...]]:
-    """Objects of angles that count, of a field the first that has it; by the base beside them.
-
-    Of two objects that is the first that is not empty. Kinds of layers of Gemma 3 each have one, or
-    null, and nothing else counts; but scaling is put into that of its layers without windows.
-    (transformers, models/gemma3/configuration_gemma3.py) Raises BadInput if it cannot be.
-    """
-    scaling, parameters = fields.inside("rope_scaling"), fields.inside("rope_parameters")
-    if not model.angles_of_windows:
-        return {family.base: (scaling if scaling.given else parameters,)}
-    if fields.get("rope_scaling") is not None and fields.get("rope_parameters") is not None:
-        parameters.require_object("full_attention", "rope_scaling is put into it")
-    there = {window > 0 for window in (model.windows or (0,))[: int(model.layers)]}
-    found = dict[str, tuple[Fields, ...]]()
-    for kind, base in ("full_attention", family.base), ("sliding_attention", BASE_OF_WINDOWS):
-        is_given = parameters.get(kind) is not None
-        of = parameters.inside(kind) if is_given else Fields(kind, {"rope_type": "default"})
-        if SEES[kind] in there:
-            found[base] = (of,) if SEES[kind] else (scaling, of)
-    return found
 
 
 def _require_pad(fields: Fields, words: int) -> None:

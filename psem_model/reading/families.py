@@ -14,6 +14,7 @@ from psem_model.text.files import beside
 from spec.models.transformer import DENSE, STRAIGHT, USUAL, USUAL_NORMS, Latent, LayerKind
 
 Places = frozenset[str]
+WHOLE = "full_attention"  # what `layer_types` calls a layer without a window
 Has = Mapping[str, Any]  # fields of a model, or of a configuration
 
 
@@ -72,6 +73,10 @@ class Family:
         default_factory=lambda: {"attention_dropout": (0.0, frozenset({"shares"}))}
     )
     windows: Windows | None = None
+    windowed: str = ""  # what `layer_types` calls a layer with a window, if there is such a field
+    angles: Has = field(default_factory=dict)  # what its object of angles is, if there is none
+    types_of_angles: Mapping[str, str] = field(default_factory=dict)  # if it knows no others
+    types_of_head_dim: frozenset[str] = frozenset()  # types of angles that need `head_dim`
     experts: str = ""  # what the MLP of an expert is wide, if there are experts
     only: Has = field(default_factory=dict)
     more: Callable[[Fields], Has] = _nothing

@@ -19,7 +19,6 @@ HARMLESS = frozenset[str]().union(*KNOWN["harmless"].values())
 PLAIN: Mapping[str, Any] = KNOWN["plain"] | dict.fromkeys(KNOWN["none"]["names"])
 TYPES: Mapping[str, str] = {name: kind for kind, names in KNOWN["types"].items() for name in names}
 NEVER_NULL = frozenset(KNOWN["never_null"]["names"])
-ANGLES_NEVER_NULL: Mapping[str, list[str]] = KNOWN["angles"]
 BYTES_OF = {"float32": 4, "bfloat16": 2, "float16": 2}  # of stored weights; --bytes says of training
 MOST_LISTED = 10_000  # layers that are told apart
 FUNCTIONS = {
@@ -219,6 +218,11 @@ def _is_number(value: Any) -> bool:
     return type(value) in (int, float) and bool(0 <= value < math.inf)
 
 
+def _is_above(value: Any) -> bool:
+    """Whether it is a number above 0."""
+    return _is_number(value) and value > 0
+
+
 def _is_token(value: object) -> bool:
     """Whether it is the number of a token, or of several."""
     return all(type(each) is int for each in (value if isinstance(value, list) else [value]))
@@ -227,6 +231,12 @@ def _is_token(value: object) -> bool:
 # types of values on which nothing depends, and what they are called
 KINDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "number": (_is_number, "a number, 0 or more"),
+    "above": (_is_above, "a number above 0"),
+    "count": (lambda value: type(value) is int and value > 0, "a whole number above 0"),
+    "numbers": (
+        lambda value: isinstance(value, list) and all(map(_is_number, value)),
+        "a list of numbers, 0 or more",
+    ),
     "whole": (lambda value: type(value) is int and value >= 0, "a whole number, 0 or more"),
     "flag": (lambda value: isinstance(value, bool), "true or false"),
     "words": (lambda value: isinstance(value, str), "words in quotes"),
