@@ -20,6 +20,7 @@ from proofs.checking.axis_tables import (
     entries,
     forms,
     moved,
+    moving,
     only,
     places,
     sights,
@@ -41,7 +42,7 @@ def require_axes_apart() -> None:
         held = _sample(firsts)
         for move, of_target, a in product(LINEAR, (False, True), range(len(firsts))):
             source, target = ({}, held) if of_target else (held, {})
-            after = move.of(forms(firsts), source, target, axis=AXES[a])
+            after = move.of(moving(firsts), source, target, axis=AXES[a])
             expected: dict[Any, Any] = {}
             for ((o,), (q,)), amount in moved(move, firsts[a : a + 1], of_target).items():
                 for (symbol, word), times in held.items():
@@ -49,7 +50,7 @@ def require_axes_apart() -> None:
                         term = symbol, (*word[:a], OPERATORS[o], *word[a + 1 :])
                         expected[term] = expected.get(term, 0) + times * _of_axis(amount, AXES[a])
             _require(f"{move.name} along one axis of several", _without_zeros(after), expected)
-        seen = {p: forms(firsts).at(held, p) for p in places(firsts)}
+        seen = {p: moving(firsts).at(held, p) for p in places(firsts)}
         _require("what devices see on several axes", seen, _seen(firsts, held))
     for firsts in product(FIRSTS, repeat=2):
         one, other = ((first,) for first in firsts)
@@ -72,12 +73,12 @@ def require_numbers() -> None:
             _require("places of numbers", [*there.device_kinds()], positions)
             for move in LINEAR:
                 after = _without_zeros(move.of(there, held, {}))
-                found = move.of(forms((first,)), held, {})
+                found = move.of(moving((first,)), held, {})
                 _require(f"{move.name} of numbers", after, _at_size(_without_zeros(found), n))
             for place in positions:
                 of_any = {
                     key: amount
-                    for key, amount in forms((first,)).at(held, place).items()
+                    for key, amount in moving((first,)).at(held, place).items()
                     if Source.REST not in key[1] or n > len({*named, place[0]})
                 }
                 seen = _without_zeros(_at_size(of_any, n))

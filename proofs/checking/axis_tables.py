@@ -46,6 +46,12 @@ def forms(
     return Forms(schedule, mesh, 2, MIXED_ADAM, None, dict(zip(axes, firsts, strict=True)), True)
 
 
+@cache
+def moving(firsts: tuple[int, ...]) -> Forms:
+    """The same, of any sizes, for what moves values or looks at them: it remembers nothing else."""
+    return forms(firsts)
+
+
 def words(firsts: tuple[int, ...]) -> Iterator[Word]:
     """Those there are: where the first device is the owner, none has an operator that speaks of it."""
     return product(*([o for o in COUNT if g or 1 not in OPERATORS[o]] for g in firsts))
@@ -70,7 +76,7 @@ def moved(
     found: dict[tuple[Word, Word], Any] = {}
     for q in words(firsts):
         source, target = (unit(symbol, q), {}) if not of_target else ({}, unit(symbol, q))
-        after = move.of(forms(firsts), source, target)
+        after = move.of(moving(firsts), source, target)
         for (made, operators), amount in after.items():
             if made.kind == symbol.kind and amount != 0:
                 word = tuple(map(OPERATORS.index, operators))
@@ -81,7 +87,7 @@ def moved(
 @cache
 def sights(firsts: tuple[int, ...], o: Word, at: Any) -> tuple[tuple[tuple[Any, ...], Any], ...]:
     """Whose value a device there has by word o, along each axis, and how much. Raises KernelError."""
-    seen = forms(firsts).at(unit(EACH, o), at)
+    seen = moving(firsts).at(unit(EACH, o), at)
     if any(len(sources) != len(firsts) for _, sources in seen):
         raise KernelError("what devices see along an axis is not of one source there")
     return tuple((sources, amount) for (_, sources), amount in seen.items())
@@ -95,7 +101,7 @@ def entries(firsts: tuple[int, ...]) -> dict[tuple[Any, Word, Word], Any]:
         for sources, amount in sights(firsts, o, at):
             found[at, tuple(SOURCES[source] for source in sources), o] = amount
         for symbol in ALIKE:
-            seen = forms(firsts).at(unit(symbol, o), at)
+            seen = moving(firsts).at(unit(symbol, o), at)
             if not {*seen} <= {(symbol, ())}:
                 raise KernelError(f"{symbol.kind} are not alike on all devices")
             for amount in seen.values():
@@ -108,7 +114,7 @@ def only(firsts: tuple[int, ...]) -> dict[tuple[Any, Word], Any]:
     """(places, o) -> how much of word o there is in what devices there have, and no others."""
     found = {}
     for at in places(firsts):
-        checker = forms(firsts)
+        checker = moving(firsts)
         for (_, operators), amount in checker._only_at(checker.symbol(EACH.kind, NOW), at).items():
             if amount != 0:
                 found[at, tuple(map(OPERATORS.index, operators))] = amount
@@ -121,7 +127,7 @@ def counts(firsts: tuple[int, ...]) -> dict[tuple[Any, Word], Any]:
     everywhere = OPERATORS.index(SUM_ALL)
     found = {}
     for at in places(firsts):
-        checker = forms(firsts)
+        checker = moving(firsts)
         for sources, _ in sights(firsts, (everywhere,) * len(firsts), at):
             found[at, tuple(SOURCES[s] for s in sources)] = checker._devices(at, sources)
     return found
