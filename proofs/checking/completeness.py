@@ -32,6 +32,7 @@ from spec.numbers.arithmetic import ceil_div
 from spec.plans.placement import BATCH, on_batch
 from spec.plans.strategies import STRATEGIES
 
+UNLIKE = 1000  # a number of memory that is not held, beside others
 DATA = cache(primes)  # of every run
 SIZES = ((1, 1), (2, 1), (3, 2), (2, 3))  # devices along each axis, and micro-steps
 UNEQUAL = ((1, 2), (2, 1), (1, 4), (4, 1), (3, 4), (2, 4))  # devices along two axes
@@ -193,7 +194,7 @@ class _Data:
     """Any data, as real variables; only counts of tokens are numbers, as they are whole."""
 
     def __init__(self, k: Kernel) -> None:
-        self.kernel, self.made = k, dict[str, Any]()
+        self.kernel, self.made, self.values = k, dict[str, Any](), dict[str, int]()
 
     def __call__(self, what: str, *index: Any) -> Any:
         if what == "tokens":
@@ -201,6 +202,7 @@ class _Data:
         key = _symbol(what, *index)
         if key not in self.made:
             self.made[key] = self.kernel.reals(key)
+            self.values[key] = UNLIKE + len(self.made) if what == "unknown" else primes(what, *index)
         return self.made[key]
 
 
@@ -278,5 +280,7 @@ def _diverges(k: Kernel, broken: Broken) -> Theorem:
 
         return first_difference(run(broken.schedule, sizes, data=known, **options)) is None
 
-    given = [of == int(name in broken.ones) for name, of in data.made.items()] if broken.ones else []
-    return k.refute(broken.name, claim, list(data.made.values()), replay, given)
+    few = {name: int(name in broken.ones) for name in data.made} if broken.ones else data.values
+    at = {name: RealVal(few[name]) for name in data.made}
+    given = [of == at[name] for name, of in data.made.items()] if broken.ones else []
+    return k.refute(broken.name, claim, list(data.made.values()), replay, given, at)

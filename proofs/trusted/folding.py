@@ -12,6 +12,8 @@ from functools import lru_cache
 from operator import eq, ge, gt, le, lt
 from typing import Any
 
+from proofs.trusted.sorts import KernelError
+
 ORDER: dict[str, Callable[[Any, Any], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
 FLOATS: dict[str, Callable[[Any, Any], Any]] = {"fp.eq": eq, "fp.lt": lt, "fp.gt": gt}
 FLOATS["fp.add"] = lambda left, right: left + right
@@ -55,7 +57,9 @@ _fraction = lru_cache(maxsize=1024)(Fraction)  # of a text
 
 
 def exact(term: Any) -> bool | Fraction | float:
-    """A constant as a value of Python."""
+    """A literal as a value of Python. Raises KernelError for another term."""
+    if term.op not in ("number", "bool", "float", "value"):
+        raise KernelError(f"no value: {term}")
     if term.op == "float":
         return as_float(term)
     return bool(term.of) if term.op == "bool" else Fraction(term.of)

@@ -306,8 +306,9 @@ class Kernel(SetOnce):
         unknowns: Sequence[Term],
         replay: Callable[..., bool],
         given: Iterable[Bool] = (),
+        at: Mapping[str, Term] | None = None,
     ) -> Theorem:
-        """`given` does not imply `claim`: a counterexample, found by the solver.
+        """`given` does not imply `claim`: a counterexample, which is `at`, or found by the solver.
 
         It counts only if its explicit values make the formula false by substitution, and if
         replay(**values), the claim evaluated outside the solver, is False too.
@@ -315,12 +316,16 @@ class Kernel(SetOnce):
         given, claim = tuple(map(term_of, given)), term_of(claim)
         unknowns = self._parameters(unknowns)
         formula = implies(given, claim)
-        asked, model = self._ask(name, "counterexample", given, claim, "sat")
+        if at is None:
+            asked, model = self._ask(name, "counterexample", given, claim, "sat")
+        else:
+            self._known([*given, claim])
+            asked, model = Obligation(name, "counterexample", given, claim, "sat", 0.0, 0), dict(at)
         pairs = [(u, model.get(name_of(u), default(u.sort))) for u in unknowns]
+        values = {name_of(u): exact(term_of(v)) for u, v in pairs}
         refuted = substitute(formula, *pairs)
         if refuted is not FALSE:
             raise KernelError(f"{self.claim}: {name}: its values do not refute it")
-        values = {name_of(u): exact(v) for u, v in pairs}
         if replay(**values) is not False:
             raise KernelError(f"{self.claim}: {name}: outside the solver the claim holds there")
         shown = {key: str(value) for key, value in values.items()}

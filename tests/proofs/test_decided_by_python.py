@@ -19,7 +19,8 @@ def first_lines():
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef) and DECIDES in ast.unparse(node):
-                found.add((str(path), min(n.lineno for n in (node, *node.decorator_list))))
+                first = node.decorator_list[0] if node.decorator_list else node
+                found.add((str(path), first.lineno))
     return found
 
 

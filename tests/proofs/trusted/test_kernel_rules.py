@@ -5,6 +5,7 @@ import dataclasses
 
 import pytest
 
+from proofs.trusted import kernel
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.terms import (
     And,
@@ -233,6 +234,24 @@ def test_a_counterexample_is_in_rational_numbers(k):
     r = k.reals("r")
     with pytest.raises(KernelError, match="do not refute"):
         k.refute("no", r * r != 2, [r], lambda r: False)
+    assert k.theorems == []
+
+
+def test_a_counterexample_that_is_given_needs_no_solver(k, x, monkeypatch):
+    monkeypatch.setattr(kernel, "ask", None)
+    y = k.integers("y")
+    at = {"x": IntVal(4), "y": IntVal(5)}
+    found = k.refute("r", x + 1 < y, [x, y], lambda x, y: x + 1 < y, [x < y], at)
+    assert found.counterexample == {"x": "4", "y": "5"}
+
+
+@pytest.mark.parametrize(
+    ("value", "error"),
+    [(IntVal(0), "do not refute"), (IntVal(7), "holds"), (Int("y"), "no value"), (FALSE, "sort")],
+)
+def test_a_counterexample_that_is_given_is_of_values_that_refute(k, x, value, error):
+    with pytest.raises(KernelError, match=error):
+        k.refute("no", x < 5, [x], lambda x: x > 6, [], {"x": value})
     assert k.theorems == []
 
 
