@@ -7,7 +7,7 @@ and what moves along another is a linear map between elements of one owner.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -135,16 +135,29 @@ def checked_on(
     part: Part, axes: Sequence[tuple[Axis, ...]], plain: bool = False
 ) -> dict[tuple[Axis, ...], set[Rule]]:
     """The same by the axes that programs are on."""
-    terms, found = Terms(), dict[tuple[Axis, ...], set[Rule]]()
-    alone = differentiated(part, terms)
+    found = dict[tuple[Axis, ...], set[Rule]]()
     for mesh in map(tuple, axes):
         found[mesh] = set()
-        for program in derived(part, mesh, plain):
-            if on_whole_values(program, terms) != alone:
+        programs = derived(part, mesh, plain)
+        for program, results in zip(programs, results_of(part, mesh, plain), strict=True):
+            if results != alone(part)[1]:
                 raise KernelError(f"{part.name} on {program.axes}: not what one device computes")
             _require_read(program)
             found[mesh] |= rules_in(program)
     return found
+
+
+@lru_cache(maxsize=64)
+def alone(part: Part) -> tuple[Terms, Mapping[str, int]]:
+    """What one device computes of a part, in these terms."""
+    terms = Terms()
+    return terms, differentiated(part, terms)
+
+
+@lru_cache(maxsize=1024)
+def results_of(part: Part, mesh: tuple[Axis, ...], plain: bool) -> tuple[Mapping[str, int], ...]:
+    """What its derived programs compute, in the same terms."""
+    return tuple(on_whole_values(program, alone(part)[0]) for program in derived(part, mesh, plain))
 
 
 def rules_of_parts(programs: Iterable[Program]) -> set[Rule]:
@@ -156,11 +169,10 @@ def rules_of_parts(programs: Iterable[Program]) -> set[Rule]:
     found = {*listed}
     for part, axes in (PARTS | FURTHER).items():
         _require_fit(part)
-        on_one = [(), *((axis,) for axis in axes)]
         several = SEVERAL if part == layer(LLAMA) else ()
-        on_axes = checked_on(part, [*on_one, *several], plain=part in FURTHER)
-        if part in FURTHER:
-            on_axes |= checked_on(part, [(TENSOR,)])
+        every = [(), *((axis,) for axis in axes), *several]
+        on_axes = checked_on(part, every if part in PARTS else [(TENSOR,)])
+        on_axes |= checked_on(part, [mesh for mesh in every if mesh not in on_axes], plain=True)
         for mesh, rules in on_axes.items():
             if not any(axis.ring for axis in mesh) and not rules <= listed:
                 raise KernelError(f"{part.name} on {mesh}: no listed line is as {rules - listed}")
@@ -335,14 +347,13 @@ def recomputed_values_are_the_values(k: Kernel) -> tuple[Theorem, ...]:
 
 def require_same_gradients(part: Part, axis: Axis) -> None:
     """Raise KernelError unless what is made again is by forward's lines, and gradients are the same."""
-    terms = Terms()
-    plain, *others = derived(part, (axis,))
-    gradients = on_whole_values(plain, terms)
-    for program in others:
+    programs = part, (axis,), False
+    (_, *others), (gradients, *found) = derived(*programs), results_of(*programs)
+    for program, results in zip(others, found, strict=True):
         made = {line.makes: line for line in program.forward}
         if any(line != made.get(line.makes, line) for line in program.backward):
             raise KernelError(f"{part.name} on {axis.name}: made again by another line")
-        if on_whole_values(program, terms) != gradients:
+        if results != gradients:
             raise KernelError(f"{part.name} on {axis.name}: other gradients with recomputation")
 
 

@@ -9,7 +9,7 @@ from itertools import combinations, pairwise, product
 
 from proofs.claim import claim
 from proofs.language.program_rules import accepted_rules, rules_in
-from proofs.language.programs import must_reject
+from proofs.language.programs import alone, must_reject
 from proofs.pipelines.listed_pipelines import ListedPipeline, listed_pipelines
 from proofs.plans.steps import require_accepted, require_told_as_found
 from proofs.plans.strategies import match, require_everywhere
@@ -23,7 +23,6 @@ from spec.language.moves import Axis, Move
 from spec.language.programs import Program
 from spec.language.schedule import Rest, Schedule
 from spec.language.steps import Step
-from spec.meaning.terms import Terms, differentiated
 from spec.models.parts import parts
 from spec.models.states import BytePolicy
 from spec.models.transformer import DROPPED, Transformer
@@ -189,8 +188,8 @@ def _accepted_program(part: Part, cuts: tuple[Axis, ...]) -> tuple[Program, Sums
 
     Every line keeps to a rule that E10 proves, and together they find what one device finds.
     """
-    program, (terms, alone) = program_of(part, cuts), _alone(part)
-    if on_whole_values(program, terms) != alone or not rules_in(program) <= accepted_rules():
+    program, (terms, of_one) = program_of(part, cuts), alone(part)
+    if on_whole_values(program, terms) != of_one or not rules_in(program) <= accepted_rules():
         raise KernelError(f"{part.name} on {[axis.name for axis in cuts]}: not what one device does")
     found = []
     for weight in part.weights:
@@ -200,13 +199,6 @@ def _accepted_program(part: Part, cuts: tuple[Axis, ...]) -> tuple[Program, Sums
             raise KernelError(f"{part.name}: {weight.name} is whole along {alike}")
         found.append((weight.name, axes))
     return program, tuple(found)
-
-
-@lru_cache(maxsize=64)
-def _alone(part: Part) -> tuple[Terms, object]:
-    """What one device computes, in terms."""
-    terms = Terms()
-    return terms, differentiated(part, terms)
 
 
 @lru_cache(maxsize=64)
