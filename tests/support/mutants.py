@@ -1,11 +1,20 @@
-"""Steps of proofs with something changed: what the checker still accepts must be valid all the same."""
+"""Steps of proofs with something changed: what the checker still accepts must be valid all the same.
 
+`python -m tests.support.mutants 200000` changes so many steps of a certificate that `make certify` has
+made, drawn among all its proofs.
+"""
+
+import json
 import random
+import sys
 from collections import Counter
 
 from psem_check.proofs import LAWS, Steps
+from psem_check.reader import read
 from psem_check.terms import BOOL, NUMBERS, Rejected
-from psem_model.certify.questions import asked
+from psem_model.certify.certificate import kept, questions
+from psem_model.certify.questions import asked, key_of
+from psem_model.text.places import BUILD
 from tests.support.certificates import Solver
 
 ALIKE = [
@@ -152,3 +161,23 @@ def tried(proofs, count, seed):
         each, step = choose.choice(by_rule[choose.choice(rules)])
         found[each.tried(step, rules)] += 1
     return found, rules
+
+
+DRAWN, EACH = 120, 2500  # proofs at a time, and changes of their steps
+
+
+def of_certificate(count):
+    """What came of so many mutants of a certificate's proofs, those that change nothing left out."""
+    asked_for = questions(read(BUILD / "certificate.json.xz"))[1]
+    paths = {text: kept() / f"{key_of(text)}.json" for _, text in asked_for}
+    choose, total = random.Random(0), Counter()
+    while total.total() - total["same"] < count:
+        few = [(text, json.loads(paths[text].read_text())) for text in choose.sample([*paths], DRAWN)]
+        total += tried(few, EACH, choose.random())[0]
+        print(dict(total), flush=True)
+    return total
+
+
+if __name__ == "__main__":
+    made = of_certificate(int(sys.argv[1]))
+    sys.exit(any(what.startswith("INVALID") for what in made))
