@@ -11,7 +11,7 @@ from proofs.trusted.sorts import REAL, KernelError, is_sort
 from proofs.trusted.terms import Symbol, Term, symbol_of, symbols, term_of, with_args
 
 _parts: dict[int, dict[int, Term]] = {}  # by identity: a term's parts, each once, arguments first
-_replaced: dict[tuple[int, ...], Term] = {}  # what came of a term, and of pairs of others for its parts
+_replaced: dict[tuple[int, ...], dict[int, Any]] = {}  # by pairs of terms: what came of others
 
 
 def genuine(terms: Collection[Term]) -> None:
@@ -76,7 +76,7 @@ def substitute(term: Any, *pairs: tuple[Any, Any]) -> Any:
 
 def substituted(terms: Iterable[Any], *pairs: tuple[Any, Any]) -> list[Any]:
     """Terms with others in place of some of their parts, all at once."""
-    done: dict[int, Any] = {}
+    done = _replaced.setdefault((*map(id, chain.from_iterable(pairs)),), {})
     for part, other in pairs:
         if term_of(part).sort is not term_of(other).sort:
             raise KernelError(f"{other} cannot stand for {part}: it is of another sort")
@@ -96,10 +96,4 @@ def substituted(terms: Iterable[Any], *pairs: tuple[Any, Any]) -> list[Any]:
             done[id(here)] = known
         return known
 
-    found, by = [], tuple(map(id, chain.from_iterable(pairs)))
-    for term in terms:
-        key = (id(term_of(term)), *by)
-        if key not in _replaced:
-            _replaced[key] = replaced(term)
-        found.append(_replaced[key])
-    return found
+    return [replaced(term_of(term)) for term in terms]
