@@ -103,11 +103,17 @@ class Owners:
 
     def _of_slice(self, at: Device, axes: Axes, of: Callable[[AlikeOwners], Number]) -> Number:
         """The sum over the owners of the slice that a device has along some axes."""
-        before = [self._owners_before(end, at, axes) for end in (0, *self._ends)]
-        return sum(
-            (there - others) * of(row)
-            for row, (others, there) in zip(self.rows, pairwise(before), strict=True)
-        )
+        where = tuple((axis, at[axis]) for axis in self.mesh if axis in axes)
+        if where not in self._known:
+            before = [self._owners_before(end, at, axes) for end in (0, *self._ends)]
+            owners = zip(self.rows, pairwise(before), strict=True)
+            self._known[where] = [(row, ends) for row, ends in owners if ends[0] < ends[1]]
+        return sum((there - others) * of(row) for row, (others, there) in self._known[where])
+
+    @cached_property
+    def _known(self) -> dict[tuple[tuple[str, int], ...], list[tuple[AlikeOwners, tuple[int, int]]]]:
+        """Where slices are along axes: rows with owners of it, how many up to a row and to its end."""
+        return {}
 
     @cached_property
     def _ends(self) -> tuple[int, ...]:
