@@ -119,11 +119,16 @@ class Modular(Arithmetic):
         return self.reduce(sum(terms, start=np.zeros((), np.int64)))
 
     def reciprocal(self, values: Array) -> Array:
-        result, power, exponent = np.ones_like(values), values, PRIME - 2
-        while exponent:
-            result = self.mul(result, power) if exponent & 1 else result
-            power, exponent = self.mul(power, power), exponent >> 1
-        return result
+        """Those of two values follow from that of their product (Montgomery's trick)."""
+        padded = np.ones(1 << (max(values.size, 1) - 1).bit_length(), np.int64)
+        padded[: values.size] = np.where(values, values, 1).ravel()
+        products = [padded]
+        while products[-1].size > 1:
+            products.append(self.mul(*products[-1].reshape(2, -1)))
+        found = np.array([pow(int(product), -1, PRIME) for product in products[-1]], np.int64)
+        for pairs in products[-2::-1]:
+            found = self.mul(pairs.reshape(2, -1)[::-1], found).ravel()
+        return np.where(values, found[: values.size].reshape(values.shape), 0)
 
 
 class Floating(Arithmetic):

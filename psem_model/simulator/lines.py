@@ -307,6 +307,7 @@ def _met(line: Operation, reads: list[Slices]) -> dict[str, Array]:
     found: dict[str, Array] = {}
     for slices in reads:
         for index, at in slices.where.items():
-            if not np.array_equal(found.setdefault(index, at), at):
+            known = found.setdefault(index, at)
+            if known is not at and not np.array_equal(known, at):
                 raise ValueError(f"{line}: its operands have different positions of {index}")
     return found

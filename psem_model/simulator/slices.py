@@ -51,9 +51,8 @@ class Slices:
 
 def take(array: Array, dimension: int, places: Array) -> Array:
     """What each device has at its own places (devices, n) along a dimension."""
-    shape = [1] * array.ndim
-    shape[0], shape[dimension] = places.shape
-    return np.take_along_axis(array, places.reshape(shape), dimension)
+    devices = np.arange(len(places))[:, None]
+    return array.swapaxes(1, dimension)[devices, places].swapaxes(1, dimension)
 
 
 def lettered(*several: Sequence[str]) -> list[str]:
@@ -109,6 +108,7 @@ class Grid:
         orders: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
     ) -> None:
         self.sizes = sizes
+        self.known: dict[tuple[str, tuple[tuple[str, int], ...]], Array] = {}  # positions
         programs = tuple(programs)
         names = tuple(axis.name for axis in programs[0].axes)
         self.rings = {axis.turns: axis.name for axis in programs[0].axes if axis.ring}
@@ -147,15 +147,22 @@ class Grid:
         In its first turn a device has its own slice, then that of the device before it, and so on. What
         no axis cuts has no padding.
         """
-        axes = tuple(axes)
+        turns = tuple((name, turn.get(name, 0)) for name in axes)
+        if (index, turns) not in self.known:
+            self.known[index, turns] = self._positions(index, turns)
+            self.known[index, turns].setflags(write=False)
+        return self.known[index, turns]
+
+    def _positions(self, index: str, axes: tuple[tuple[str, int], ...]) -> Array:
+        """The same, of axes that each have a turn."""
         if not axes:
             every = np.arange(self.sizes[index])
             return np.broadcast_to(every, (self.cluster.devices, len(every)))
         every = np.arange(prod(self.counts(index)) * self.chunk(index))
         own = np.ones((self.cluster.devices, len(every)), bool)
-        for name in axes:
+        for name, turn in axes:
             axis = self.rings.get(name, name)
-            owner = (self.cluster.coordinates[axis] - turn.get(name, 0)) % self.cluster.sizes[axis]
+            owner = (self.cluster.coordinates[axis] - turn) % self.cluster.sizes[axis]
             own &= self.owner(index, axis, every) == owner[:, None]
         return np.broadcast_to(every, own.shape)[own].reshape(len(own), -1)
 
