@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from psem_model.text.errors import (
@@ -155,6 +156,7 @@ def locate(text: str, path: Path) -> int:
     return max(1, bisect_left(range(len(lines)), True, key=there))
 
 
+@lru_cache(maxsize=256)
 def _parsed(text: str) -> dict[str, Any] | None:
     """The content of the beginning of a text; None if it stops amid a value."""
     for closer in CLOSERS:
