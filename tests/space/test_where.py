@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from functools import cache
 from itertools import product
 
 import pytest
@@ -89,6 +90,7 @@ def test_where_a_verdict_names_a_rule_the_condition_of_this_name_fails(regime):
         assert failed & named.get(verdict.rule, {FRESH, CURRENT, AGREED}) or verdict.accepted
 
 
+@cache
 def costs(policy, devices, steps):
     """Of all realisable placements, by their first three modes, for one parameter."""
     sizes = Sizes(Fraction(1), {BATCH: devices}, policy, None, DIVISIBLE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cache
 
 from hypothesis import strategies as st
 
@@ -19,21 +20,31 @@ WORDS = ("word_weight", "head_weight")
 WHOLE = (("logits", "loss"), ("largest", "total", "lost", "loss"), (), WORDS[:1], ("logits", *WORDS))
 
 
+WIDTHS = st.sampled_from([None, 1, 2, 4])
+HALF_WIDTHS = WIDTHS | st.just(Fraction(1, 2))
+WIDTHS_OF_NAMES = st.dictionaries(st.sampled_from(NAMED), st.integers(1, 4))
+
+
+@cache
+def some_of(names):
+    """Some of them: one strategy, which Hypothesis looks into once."""
+    return st.frozensets(st.sampled_from(names))
+
+
 @st.composite
 def profiles(draw):
     """Any kernels, types, units and padding."""
 
     def some(names):
-        return draw(st.frozensets(st.sampled_from(names)))
+        return draw(some_of(names))
 
     whole = frozenset(draw(st.sampled_from(WHOLE)))
-    width = st.sampled_from([None, 1, 2, 4])
     return Profile(
         "drawn",
         inside=some(INSIDE) - whole,  # what is inside a kernel is not sent
         again=some((*NAMED, *NORM_FUNCTIONS)),
         stores=some(("down", "output", "mlp_norm", "raised")),
-        widths=tuple(draw(st.dictionaries(st.sampled_from(NAMED), st.integers(1, 4))).items()),
+        widths=tuple(draw(WIDTHS_OF_NAMES).items()),
         in_full=some(FULL),
         scales_in_full=draw(st.booleans()),
         repeats=draw(st.booleans()),
@@ -51,7 +62,7 @@ def profiles(draw):
         holds_root=draw(st.booleans()),
         root_beside=draw(st.booleans()),
         rings_in_full=draw(st.booleans()),
-        unpadded=draw(st.frozensets(st.sampled_from(State))),
+        unpadded=some(tuple(State)),
         whole_gradients=some(WORDS),
         like_gradients=draw(st.booleans()),
         merged=some(("total", "lost", "logits")),
@@ -78,11 +89,11 @@ def profiles(draw):
         uneven=draw(st.booleans()),
         copies_heads=draw(st.booleans()),
         adds_back=draw(st.booleans()),
-        pinned=draw(st.frozensets(st.sampled_from(MODEL_STATES))),
+        pinned=some(MODEL_STATES),
         starts_whole=draw(st.booleans()),
-        gathered=draw(width),
-        reduced=draw(width | st.just(Fraction(1, 2))),
-        quantised=draw(width | st.just(Fraction(1, 2))),
+        gathered=draw(WIDTHS),
+        reduced=draw(HALF_WIDTHS),
+        quantised=draw(HALF_WIDTHS),
         units=draw(st.sampled_from(Units)),
         padding=draw(st.sampled_from(Padding)),
         prefetch=draw(st.integers(0, 3)),
