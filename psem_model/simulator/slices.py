@@ -42,7 +42,7 @@ class Slices:
     @property
     def elements(self) -> int:
         """How many each device has, with padding."""
-        return int(self.array[0].size)
+        return self.array.size // len(self.array)
 
     def axis(self, index: str) -> int:
         """The array's dimension of an index."""
@@ -69,16 +69,19 @@ def in_order(value: Slices, indices: Sequence[str]) -> Array:
 
 def cut(table: Array, indices: Sequence[str], where: Mapping[str, Array]) -> Slices:
     """Each device's slice of a whole value; 0 where it has no such position."""
-    found = table[None]
+    at, beyond = [], []
+    for dimension, (index, size) in enumerate(zip(indices, table.shape, strict=True), 1):
+        shape = [1] * (1 + table.ndim)
+        shape[0], shape[dimension] = where[index].shape
+        places = where[index].reshape(shape)
+        if (outside := places >= size).any():
+            beyond.append(outside)
+            places = np.minimum(places, size - 1)
+        at.append(places)
     devices = len(next(iter(where.values())))
-    found = np.broadcast_to(found, (devices, *table.shape))
-    for dimension, index in enumerate(indices, 1):
-        size, places = found.shape[dimension], where[index]
-        found = take(found, dimension, np.minimum(places, size - 1))
-        if (places >= size).any():
-            shape = [1] * found.ndim
-            shape[0], shape[dimension] = places.shape
-            found = np.where((places < size).reshape(shape), found, 0)
+    found = table[tuple(at)] if at else np.broadcast_to(table, devices)
+    for outside in beyond:
+        found = np.where(outside, 0, found)
     return Slices(tuple(indices), found, {i: where[i] for i in indices})
 
 

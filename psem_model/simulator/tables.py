@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -71,7 +72,8 @@ class Tables:
         self.numbers, self.sizes, self.seed = numbers, sizes, seed
 
     def rng(self, what: str, *where: int) -> np.random.Generator:
-        return np.random.default_rng((self.seed, *what.encode(), *(w + 1 for w in where)))
+        of: Any = self.seed, np.array([*what.encode(), *(w + 1 for w in where)], np.uint32)
+        return np.random.default_rng(of)
 
     def shape(self, indices: Sequence[str]) -> tuple[int, ...]:
         return tuple(self.sizes[i] for i in indices)
