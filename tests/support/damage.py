@@ -3,6 +3,7 @@
 from dataclasses import fields as dataclass_fields
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from itertools import product
 
 from hypothesis import strategies as st
@@ -228,6 +229,7 @@ def damaged(draw, schedule, most=3):
     return replace(schedule, micro_step=tuple(parts[0]), finish=tuple(parts[1]))
 
 
+@cache
 def trainings():
     """Some of what a single device may do otherwise."""
     flag, statistics = st.booleans(), st.sampled_from([None, *Statistics])

@@ -15,7 +15,7 @@ from spec.pipelines.pipeline import Order, Pipeline
 from spec.plans.compose import OVER_ALL, PIPELINE, Product, factor, with_copies
 from spec.plans.strategies import STRATEGIES
 from tests.support.pipes import IN_ONE_PART, chunks_of, enough
-from tests.support.variations import VARIATIONS, experts
+from tests.support.variations import BIASES, VARIATIONS, experts
 
 OF_TENSOR, OF_CONTEXT = ["tp", "tp+sp"], ["cp", "cp-all-to-all"]
 MOST = 12  # devices
@@ -114,7 +114,7 @@ def plans(draw, least=1, dropout=True, kinds=tuple(Order), states=(*STRATEGIES, 
         vocabulary=draw(st.integers(3, 9)),
         gated=draw(st.booleans()),
         norm=draw(st.sampled_from(["layer_norm", "rms_norm"])),
-        biases=draw(st.frozensets(st.sampled_from(["qkv", "output", "mlp"]))),
+        biases=draw(BIASES),
         positions=draw(st.sampled_from([0, sequence, sequence + 1])),
         tied=draw(st.booleans()),
         **draw(experts(count, chosen, tensor)),

@@ -20,7 +20,7 @@ from spec.models.transformer import USUAL_NORMS, Transformer
 from spec.pipelines.stages import pieces, to_sum
 from spec.plans.compose import Product
 from spec.plans.model_strategies import MODEL_AXES
-from tests.support.variations import VARIATIONS
+from tests.support.variations import BIASES, VARIATIONS
 from tests.support.variations import experts as with_experts
 
 AGAIN = ["none", "attention", "all", "sliced"]
@@ -146,7 +146,7 @@ def plans(draw, names=None, least=1, most=3, experts=None, layers=2):
         gated=draw(st.booleans()),
         function=draw(st.sampled_from(["gelu", "gelu_new", "silu", "relu"])),
         norm=draw(st.sampled_from(["layer_norm", "rms_norm"])),
-        biases=draw(st.frozensets(st.sampled_from(["qkv", "output", "mlp"]))),
+        biases=draw(BIASES),
         positions=draw(st.sampled_from([0, sequence, sequence + 1])),
         tied=draw(st.booleans()),
         **draw(with_experts(count, chosen, tensor)),

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from spec.models.transformer import CAPPED, DROPPED, JOINED, LAYER_KINDS, NORMS, USUAL_NORMS, Latent
 
 SMALL = st.integers(1, 3)
+BIASES = st.frozensets(st.sampled_from(["qkv", "output", "mlp"]))
+KINDS = st.lists(st.frozensets(st.sampled_from(sorted(LAYER_KINDS))), max_size=3).map(tuple)
 DROPOUTS = st.just(DROPPED) | st.frozensets(st.sampled_from(sorted(DROPPED)))
 VARIATIONS = st.fixed_dictionaries(
     {},
@@ -44,7 +46,6 @@ def experts(draw, most, chosen, tensor=1):
     """So many experts, or none; beside them an MLP that all tokens share, and layers without any."""
     if not most:
         return {}
-    kinds = st.lists(st.frozensets(st.sampled_from(sorted(LAYER_KINDS))), max_size=3).map(tuple)
     return {
         "experts": most,
         "chosen": chosen,
@@ -52,5 +53,5 @@ def experts(draw, most, chosen, tensor=1):
         "weighed_first": draw(st.booleans()),
         "shared": tensor * draw(st.integers(0, 2)),
         "dense": tensor * draw(st.integers(1, 2)),
-        "kinds": draw(kinds),
+        "kinds": draw(KINDS),
     }

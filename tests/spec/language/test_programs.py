@@ -22,7 +22,7 @@ from spec.models.transformer import DROPPED, Transformer
 from spec.models.values import Builder, Role, Value
 from spec.plans.model_strategies import MODEL_AXES
 from tests.support.examples import few, slow_but
-from tests.support.variations import VARIATIONS, experts
+from tests.support.variations import BIASES, VARIATIONS, experts
 
 OTHER_RING = replace(MODEL_AXES["cp"], name="other")
 PAIRS_OF_AXES = [
@@ -35,12 +35,11 @@ MESHES = [(axis,) for axis in AXES] + PAIRS_OF_AXES
 @st.composite
 def models(draw):
     """Any shape of a model, as far as it decides which operations there are."""
-    biases = st.frozensets(st.sampled_from(["qkv", "output", "mlp"]))
     return Transformer(
         *(1, 8, 4, 2, 2, 32, 16),
         gated=draw(st.booleans()),
         norm=draw(st.sampled_from(["layer_norm", "rms_norm"])),
-        biases=draw(biases),
+        biases=draw(BIASES),
         positions=draw(st.sampled_from([0, 4])),
         tied=draw(st.booleans()),
         **draw(experts(draw(st.sampled_from([0, 4])), 2)) | draw(VARIATIONS),

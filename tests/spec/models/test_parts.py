@@ -39,6 +39,7 @@ from tests.support.profiles import profiles
 from tests.support.variations import VARIATIONS, experts
 
 BIASES = frozenset({"qkv", "output", "mlp", "router"})
+SOME_BIASES = st.frozensets(st.sampled_from(sorted(BIASES)))
 SIZES = (3, 8, 4, 2, 2, 32)  # layers, features, heads, groups of them, features of a head, of an MLP
 
 
@@ -50,7 +51,7 @@ def models(draw):
         vocabulary=16,
         gated=draw(st.booleans()),
         norm=draw(st.sampled_from(["layer_norm", "rms_norm"])),
-        biases=draw(st.frozensets(st.sampled_from(sorted(BIASES)))),
+        biases=draw(SOME_BIASES),
         positions=draw(st.sampled_from([0, 4])),
         tied=draw(st.booleans()),
         **draw(experts(draw(st.sampled_from([0, 4])), 2)) | draw(VARIATIONS),
