@@ -21,7 +21,8 @@ class Case:
     with `fake`, of a device beside it, else of one that is the host itself. `aside`: not looked at
     while formulas of what PyTorch does were first written.
     `later`: recorded when the profiles were written, to see whether they hold.
-    Of `eager`, one process with a model of transformers, all is in bf16 if it is `mixed`.
+    Of `eager`, one process with a model of transformers, all is in bf16 if it is `mixed`. `again`: its
+    layers are checkpointed.
     `fake`: the fake backend, without other processes, so no numbers; DDP fails on it.
     """
 
@@ -42,6 +43,7 @@ class Case:
     order: str = ""
     chunks: int = 1
     rotate: str = ""
+    again: bool = False
     fake: bool = False
     aside: bool = False
     later: bool = False

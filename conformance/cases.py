@@ -16,6 +16,7 @@ from conformance.shapes import (
     FEW,
     FUSED,
     FUSED_GROUPED,
+    GIVEN_MASKS,
     GPT,
     GROUPED,
     IN_A_KERNEL,
@@ -304,6 +305,9 @@ def _eager() -> Iterator[Case]:
     for model in (IN_A_KERNEL[2], *IN_A_KERNEL[-6:]):
         yield Case("eager", model, on(batch=1), mixed=True)
     yield from _masked()
+    for model in GIVEN_MASKS:
+        for samples, mixed in ((3, False), (1, True)):
+            yield Case("eager", model, on(batch=1), samples=samples, mixed=mixed, again=True)
 
 
 def _masked() -> Iterator[Case]:

@@ -112,6 +112,7 @@ columns in each: of GPT-NeoX's heads a share of the features is turned.
 * What is kept for backward by perceptrons, of which psem knows no operations, and by models of
   transformers, whose modules are not those of the profile `pytorch`: but for those of one process, in
   fp32 and all in bf16, with eager attention or one kernel, beside `eager` and `eager+fused`.
+  Of some the layers are checkpointed: then it is all that forward leaves, whoever keeps it.
 * What passes, by rows: FSDP2's is recorded (a unit's weights, the buffer that they were gathered in,
   gradients, and the one that they are summed in, padded), but psem's figure is of a unit's turn, an
   upper bound. The tests hold it to that: no case has more at once. Beside views, held or not, are the

@@ -28,6 +28,7 @@ from psem_model.reading.families import FAMILIES
 from psem_model.reading.fields import Fields
 from psem_model.reading.products import parse
 from spec.costs.memory import MODEL_STATES
+from spec.derivation.programs import EVERYTHING, NOTHING
 from spec.devices.mesh import HOST
 from spec.models.opaque import Opaque
 from spec.models.profiles import Profile
@@ -121,7 +122,7 @@ class Planned:
         policy = POLICIES[MIXED if self.in_bf16 else PRECISIONS[case.optimizer]]
         if not isinstance(model, Mlp):
             of = transformer(model), product_of(case), case.sizes, case.samples, model.sequence
-            return Plan(*of, pipe, policy)
+            return Plan(*of, pipe, policy, EVERYTHING if case.again else NOTHING)
         psi = sum(map(prod, self.shapes.values()))
         largest = max(sum(map(prod, shapes)) for shapes in self.layers)
         return Plan(
@@ -149,7 +150,7 @@ class Planned:
         name = "mixed-adam" if in_bf16 else PRECISIONS[self.case.optimizer]
         policy = profile.types(POLICIES[name])
         model, tokens = self.textbook.model, self.textbook.sequence
-        if profile.masks and isinstance(model, Transformer):
+        if profile.gives_masks and isinstance(model, Transformer):
             model = with_masks(model, tokens)
         return replace(self.textbook, model=model, profile=profile, policy=policy, unit=None)
 

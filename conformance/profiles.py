@@ -49,6 +49,7 @@ FILLED = "who has no weights sends an element"
 LEFT = "gradients that wait whole for the last micro-step leave slices"
 AT_ONCE = "rotate all-gather gathers keys and values at once"
 OF_MODULES = "operations keep what they read: norms and softmax copies in fp32, functions each step"
+GIVEN = "checkpoints keep all that layers are given: masks, numbers of places, distances"
 STAYS = "what backward gathers in a pipeline stays until the next forward has used it"
 ONCE = "a pipeline's gradients are summed once a step"
 EVERY = (*REPLICATED, *SHARDED, "tp", "tp+sp", "pp")
@@ -199,7 +200,8 @@ WAYS = (
     ),
     Way(EVERY, ("counts",), (), "Adam counts the steps of each weight: 4 bytes"),
     Way(EVERY, ("kept",), (), KEEPS),
-    Way(("eager",), ("kept",), (), OF_MODULES),
+    Way(("eager",), ("kept",), (), OF_MODULES, lambda case: not case.again),
+    Way(("eager",), ("kept",), (), GIVEN, lambda case: case.again),
 )
 
 

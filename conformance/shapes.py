@@ -241,6 +241,18 @@ FALCONS = tuple(  # given a mask, of all layers or of each; or, of one head of k
         )
     )
 )
+GIVEN_MASKS = tuple(  # whose layers are made again, of masks and others that they are given
+    replace(model, fused=fused)
+    for fused, models in (
+        (False, (*ALONE[:2], *JOINED[3:], *ALONE[4:6], BY_NUMBER[4], *BY_NUMBER[7:9], APART_FALCON)),
+        (False, (TURNED_OTHERWISE, OF_WINDOW, OF_WINDOW.but(sliding_window=TOKENS + 1))),
+        (
+            True,
+            (ALONE[1], *ALONE[4:6], *FALCONS[7:9], FALCON.but(alibi=True), APART_FALCON, *WITH_A_MASK),
+        ),
+    )
+    for model in models
+)
 WITH_EXPERTS = (
     configured("mixtral", **FEW_HEADS, num_local_experts=3, **OF_EXPERTS),
     configured("qwen3_moe", **FEW_HEADS, num_experts=3, moe_intermediate_size=9, **OF_EXPERTS),

@@ -45,6 +45,8 @@ def options_of(case: Case, config: str = CONFIG) -> Iterator[str]:
             yield from (f"--{name.replace('_', '-')}", str(getattr(model, name)))
     if not isinstance(model, Mlp):
         yield from ("--sequence", str(model.sequence), "--micro-batch", str(case.samples))
+    if case.again:
+        yield from ("--recompute", "all")
     if case.micro_steps > 1:
         yield from ("--accumulate", str(case.micro_steps))
     if case.order:

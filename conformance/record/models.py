@@ -137,10 +137,11 @@ class Transformer(nn.Module):
 class Configuration(nn.Module):
     """A model of transformers, called with tokens, that gives logits.
 
-    `attention`: how it is computed; by default as transformers chooses.
+    `attention`: how it is computed; by default as transformers chooses. `again`: its layers are
+    checkpointed.
     """
 
-    def __init__(self, shape: Configured, attention=None):
+    def __init__(self, shape: Configured, attention=None, again=False):
         super().__init__()
         from transformers import AutoConfig, AutoModelForCausalLM, logging
 
@@ -152,6 +153,8 @@ class Configuration(nn.Module):
         how = {"experts_implementation": "eager"}  # a kernel of all at once takes no rows of 27
         how |= {"attn_implementation": attention} if attention else {}
         self.model = AutoModelForCausalLM.from_config(config, **how)
+        if again:
+            self.model.gradient_checkpointing_enable()
 
     @property
     def layers(self):

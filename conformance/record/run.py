@@ -18,7 +18,16 @@ from conformance.record.models import build, loss_of, samples
 from conformance.record.passing import passing
 from conformance.record.pipelines import Pipelined, alone
 from conformance.record.strategies import Trained
-from conformance.record.watch import Collectives, Kept, bytes_of, is_on_host, local, ranks_of, storage
+from conformance.record.watch import (
+    Collectives,
+    Kept,
+    Left,
+    bytes_of,
+    is_on_host,
+    local,
+    ranks_of,
+    storage,
+)
 
 SOURCES = ("batch", "replica", "shard")  # axes whose ranks have samples of their own
 STEPS = 3
@@ -53,7 +62,7 @@ class Running:
         self.case, self.dtype, self.mesh = case, dtype, mesh_of(case)
         self.staged = "pipe" in case.sizes
         attention = "sdpa" if getattr(case.model, "fused", False) else "eager"
-        how = {"attention": attention} if case.strategy == "eager" else {}
+        how = {"attention": attention, "again": case.again} if case.strategy == "eager" else {}
         model = build(case.model, dtype, **how)
         self.names = [name for name, _ in model.named_parameters()]
         self.shapes = [[*p.shape] for p in model.parameters()]
@@ -129,6 +138,13 @@ def state_of(optimizer):
     return [t for t in found if t.dim()], [t for t in found if not t.dim()]
 
 
+@contextlib.contextmanager
+def saved(kept, left):
+    """While forward runs: what autograd keeps is seen; or what is left, whoever keeps it."""
+    with saved_tensors_hooks(kept.pack, kept.unpack), left or contextlib.nullcontext():
+        yield
+
+
 def record(case: Case, locked=None):
     """Of this rank, in the third step: buckets, shards and shapes are settled by then.
 
@@ -140,8 +156,9 @@ def record(case: Case, locked=None):
         running.step(step)
     watch, kept = Collectives(axes_of(case, running.mesh)), Kept(running.weights_now)
     sharded, copies = [*running.sharded()], running.buckets(watch)
+    left = Left(running.trained.model) if case.again else None
     with watch, passing(sharded) as passed:
-        waiting = running.passes(2, lambda: saved_tensors_hooks(kept.pack, kept.unpack))
+        waiting = running.passes(2, lambda: saved(kept, left))
         gradients = running.gradients()
         running.trained.optimizer.step()
     moments, counts = state_of(running.trained.optimizer)
@@ -159,7 +176,7 @@ def record(case: Case, locked=None):
         "buckets": sum(size for at, size in copies.items() if at not in inside),
         "moments": bytes_of(moments),
         "counts": bytes_of(counts),
-        "kept": kept.most,
+        "kept": left.bytes_beside(kept) if left else kept.most,
         **({"passing": passed.most} if sharded else {}),
         **(apart if locked else {}),
     }

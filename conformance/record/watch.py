@@ -11,6 +11,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.distributed import distributed_c10d
 from torch.distributed.tensor import DTensor
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 KINDS = {
     "allreduce_": "all_reduce",
@@ -117,12 +118,12 @@ class Kept:
     """Bytes of what autograd keeps for backward, but for weights: now, and at most.
 
     One storage counts once, as long as anything of it is kept. `weights`: a function, that gives those
-    that are there now.
+    that are there now. `seen`: where all that was kept is.
     """
 
     def __init__(self, weights):
         self.weights = weights
-        self.uses, self.now, self.most = Counter(), 0, 0
+        self.uses, self.now, self.most, self.seen = Counter(), 0, 0, set()
 
     def pack(self, tensor):
         data = local(tensor)
@@ -130,6 +131,7 @@ class Kept:
         if data.numel() == 0 or where in {storage(weight) for weight in self.weights()}:
             return tensor
         size = data.untyped_storage().nbytes()
+        self.seen.add(where)
         if not self.uses[where]:
             self.now += size
             self.most = max(self.most, self.now)
@@ -146,6 +148,41 @@ class Kept:
     @staticmethod
     def unpack(kept):
         return kept.tensor if isinstance(kept, Holder) else kept
+
+
+class Left(TorchDispatchMode):
+    """Bytes that forward leaves for backward, whoever keeps them: checkpoints keep what is given.
+
+    All storages of what operations read and gave that are there when forward ends, but for weights,
+    buffers that autograd does not keep, and the loss, which is what was given last.
+    """
+
+    def __init__(self, model):
+        super().__init__()
+        self.model, self.found, self.last, self.left = model, {}, None, {}
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        for each in tree_leaves((args, kwargs, result)):
+            if isinstance(each, torch.Tensor):
+                where = local(each).untyped_storage()
+                self.found[where._cdata] = weakref.ref(where)
+        self.last = result
+        return result
+
+    def __exit__(self, *of):
+        others = {
+            local(each).untyped_storage()._cdata for each in (*self.model.parameters(), self.last)
+        }
+        there = {at: where() for at, where in self.found.items() if at not in others}
+        self.left = {where.data_ptr(): where.nbytes() for where in there.values() if where is not None}
+        self.found = {}
+        return super().__exit__(*of)
+
+    def bytes_beside(self, kept):
+        """And of buffers, those that autograd keeps."""
+        buffers = {storage(each) for each in self.model.buffers()} - kept.seen
+        return sum(size for at, size in self.left.items() if at not in buffers)
 
 
 class Holder:

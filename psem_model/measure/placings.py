@@ -8,6 +8,7 @@ from math import prod
 from typing import NamedTuple
 
 from psem_model.measure.measured import FLOAT, MODULAR
+from psem_model.predict.activations import keeps_given
 from psem_model.predict.plan import Plan
 from psem_model.predict.units import buckets
 from psem_model.predict.weights import Group, has_copies
@@ -85,7 +86,8 @@ def rests_of(plan: Plan) -> Rests:
 def _kept(plan: Plan) -> Kept:
     """What is kept of samples."""
     samples = plan.in_plan.samples
-    return Kept(samples is not Samples.NONE, samples is Samples.STEP, plan.policy.computed)
+    kept = samples is not Samples.NONE, samples is Samples.STEP, plan.policy.computed
+    return Kept(*kept, keeps_given(plan.profile, plan.again), plan.profile.has_kernel)
 
 
 def placings(plan: Plan, to_run: Callable[[Group], Schedule]) -> list[Placing]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from psem_model.predict.parts import PartCosts
-from spec.costs.model_costs import Numbers, numbers_of
+from spec.costs.model_costs import Numbers, given_bytes, numbers_of
+from spec.derivation.programs import NOTHING, PAIRS
 from spec.models.parts import Model
 from spec.models.profiles import Profile, Samples
 from spec.models.transformer import Transformer, is_layer
@@ -25,7 +26,10 @@ from spec.pipelines.stages import before_layers, layers_of_chunk
 
 @dataclass(frozen=True)
 class Activations:
-    """Those of a stage: `chunks` of so many of each part. `place`: of the device along each axis."""
+    """Those of a stage: `chunks` of so many of each part. `place`: of the device along each axis.
+
+    `again`: what layers make again for it.
+    """
 
     costs: Mapping[str, PartCosts]
     chunks: Sequence[Mapping[str, int]]
@@ -34,6 +38,7 @@ class Activations:
     number: int
     profile: Profile
     place: Mapping[str, int]
+    again: str
 
     @property
     def in_flight(self) -> Number:
@@ -68,8 +73,14 @@ class Activations:
     def _numbers(self, chunk: int, model: Transformer, width: Number) -> Numbers:
         """Those of the parts of a chunk, which are of the same sizes, on the same mesh."""
         programs = [each.program for name, each in self.costs.items() if self.chunks[chunk][name]]
-        of, sets = next(iter(self.costs.values())), model.sets_of_angles(*self._layers(chunk))
-        return numbers_of(programs, model, of.indices, of.mesh, width, sets)
+        of, numbers = next(iter(self.costs.values())), self._layers(chunk)
+        found = numbers_of(programs, model, of.indices, of.mesh, width, model.sets_of_angles(*numbers))
+        layer = next((program for program in programs if is_layer(program.part.name)), None)
+        if layer is None or not keeps_given(self.profile, self.again):
+            return found
+        how = width, model.windows_of(*numbers), self.profile.has_kernel
+        given = given_bytes(layer, model, of.indices, of.mesh, *how)
+        return replace(found, places=found.places + given)
 
     def _layers(self, chunk: int) -> tuple[int, int]:
         """The first layer of a chunk, and the first one after it."""
@@ -122,6 +133,11 @@ class Activations:
             changes = [0, *accumulate(count * more[name] for name, count in backward)]
             found.append((size + changes[-1], size + max(changes)))
         return found
+
+
+def keeps_given(profile: Profile, again: str) -> bool:
+    """Whether what layers are given is kept: something is made again of it, and in no kernel."""
+    return profile.keeps_given and again not in ({NOTHING, PAIRS} if profile.has_kernel else {NOTHING})
 
 
 def _backward(

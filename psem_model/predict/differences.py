@@ -13,7 +13,8 @@ from psem_model.predict.rounding import rounded
 from psem_model.reading.profiles import leaving_out
 from spec.derivation.steps import step_of
 from spec.devices.layouts import LayoutError
-from spec.models.profiles import Difference, Profile
+from spec.models.differences import Difference
+from spec.models.profiles import Profile
 from spec.models.states import POLICIES, BytePolicy
 
 OF_STATES = frozenset(  # fields of a profile that count for an opaque model

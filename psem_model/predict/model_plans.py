@@ -135,7 +135,7 @@ def _planned(
 
 def masked(model: Transformer | Custom, asked: Asked) -> Transformer | Custom:
     """The model, with masks where its attention is a kernel that is given them. Raises BadInput."""
-    if not isinstance(model, Transformer) or not asked.realises.masks:
+    if not isinstance(model, Transformer) or not asked.realises.gives_masks:
         return model
     return with_masks(model, asked.tokens())
 

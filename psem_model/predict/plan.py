@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from psem_model.predict.activations import Activations
+from psem_model.predict.activations import Activations, keeps_given
 from psem_model.predict.chunks import apart, copied_at_once, fullest, states_that_pass
 from psem_model.predict.parts import BACKWARD, FORWARD, Moved, PartCosts, indices_of
 from psem_model.predict.stages import candidates, parts_of_chunks
@@ -191,7 +191,7 @@ class Plan:
     @cached_property
     def stages(self) -> tuple[StageCosts, ...]:
         """One stage of each kind: no other holds more, or sends more."""
-        kinds = candidates(self.model, self.pipe)
+        kinds = candidates(self.model, self.pipe, keeps_given(self.profile, self.again))
         found = ([StageCosts(self, number, alike) for number in kind] for kind, alike in kinds)
         return tuple(max(kind, key=lambda stage: stage.activations) for kind in found)
 
@@ -288,7 +288,7 @@ class StageCosts:
     def held(self) -> Activations:
         """What it keeps for backward, here or on the host."""
         plan, at = self.plan, (self.number, self.plan.in_plan, self.place)
-        return Activations(plan.costs, self.chunks, plan.model, plan.pipe, *at)
+        return Activations(plan.costs, self.chunks, plan.model, plan.pipe, *at, plan.again)
 
     @cached_property
     def activations(self) -> Number:

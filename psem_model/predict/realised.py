@@ -16,7 +16,8 @@ from psem_model.reading.profiles import packaged, read
 from psem_model.text.errors import BadInput, quoted
 from spec.costs.memory import MODEL_STATES
 from spec.devices.mesh import HOST
-from spec.models.profiles import Difference, Profile
+from spec.models.differences import Difference
+from spec.models.profiles import Profile
 from spec.models.states import State
 from spec.numbers.arithmetic import Number
 from spec.plans.compose import Product

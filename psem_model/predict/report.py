@@ -33,7 +33,8 @@ from psem_model.text.report import (
     meant,
 )
 from spec.costs.memory import MODEL_STATES
-from spec.models.profiles import TEXTBOOK, Difference, Units
+from spec.models.differences import Difference
+from spec.models.profiles import TEXTBOOK, Units
 from spec.models.states import BytePolicy, State
 from spec.numbers.arithmetic import Number
 

@@ -17,11 +17,13 @@ def parts_of_chunks(model: Model, stage: int, pipe: Pipeline) -> list[Counter[st
 
 
 @lru_cache(maxsize=64)
-def candidates(model: Model, pipe: Pipeline) -> list[tuple[list[int], int]]:
+def candidates(model: Model, pipe: Pipeline, by_windows: bool = False) -> list[tuple[list[int], int]]:
     """Of each kind of stages those that may hold most, and how many are of the kind.
 
     The first; of backwards in two parts more wait on later stages, and in a V these have more of
     their second chunk, so that it may be the last.
     """
     ends = (0, -1) if pipe.in_two_parts else (0,)
-    return [([*dict.fromkeys(of[end] for end in ends)], len(of)) for of in alike(model, pipe)]
+    return [
+        ([*dict.fromkeys(of[end] for end in ends)], len(of)) for of in alike(model, pipe, by_windows)
+    ]

@@ -10,7 +10,6 @@ from psem_model.predict.chunks import of_few
 from psem_model.predict.plan import Plan, StageCosts
 from spec.costs.memory import Unit
 from spec.costs.model_costs import elements
-from spec.derivation.programs import NOTHING
 from spec.devices.mesh import group_size
 from spec.language.moves import Axis
 from spec.language.schedule import REDUCTIONS, Span
@@ -57,10 +56,6 @@ SLICED_MASKS = (
 WHOLE_MASK = (
     "the mask of pairs of tokens for each head, which all layers share, is counted whole on each device"
 )
-MASKS_AGAIN = (
-    "where layers are made again, a mask that they are given is kept, and is not counted: one for all "
-    "layers of a kind, with {number} for each pair of tokens"
-)
 WIDE = (
     "scaled_dot_product_attention has copies of keys and values for each head: a head has more than "
     "{most} features"
@@ -87,8 +82,6 @@ def unlike(plan: Plan) -> Iterator[str]:
     if not isinstance(plan.model, Transformer):
         return
     has_masks = any(MASKED in kind for kind in plan.model.kinds)
-    if "eager" in kin and plan.again != NOTHING and (has_masks or "fused" not in kin):
-        yield MASKS_AGAIN.format(number="a byte" if "fused" in kin else "a number of the weights' type")
     if {"eager", "fused"} <= kin:
         yield from _of_kernel(plan.model)
         if has_masks and any(axis.stream == POSITIONS for axis in cuts):

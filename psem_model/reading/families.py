@@ -122,6 +122,7 @@ def _falcon(fields: Fields) -> Has:
         "norms": USUAL_NORMS if two else frozenset({"attention"}),
         "distances": distances,
         "angles": not distances,
+        "unread_angles": distances,
         "numbered_heads": new or one_key,
         "spread_keys": new,
         "masked": new or kv_heads == heads,
@@ -256,7 +257,7 @@ def _llama4(fields: Fields) -> Has:
     tuning = fields.get("attn_temperature_tuning", True)
     if not isinstance(tuning, int):
         raise fields.wrong("attn_temperature_tuning", "true or false, or a whole number")
-    chunk = fields.size_or("attention_chunk_size", lambda: 0)
+    chunk = fields.size("attention_chunk_size") if "attention_chunk_size" in fields.given else 8192
     norms = {"turned"} if fields.flag("use_qk_norm", True) else set()
 
     def kind(layer: int) -> LayerKind:
@@ -268,8 +269,8 @@ def _llama4(fields: Fields) -> Has:
         "weighed_first": True,
         "shared": fields.size("intermediate_size"),
         "norms": USUAL_NORMS | norms,
-        "windows": tuple(chunk * each for each in turned) if chunk else (),
-        "chunked": bool(chunk),
+        "windows": tuple(chunk * each for each in turned),
+        "chunked": True,
         "tempered": bool(tuning),
         **_of_kinds(layers, fields.size("intermediate_size_mlp"), kind),
     }

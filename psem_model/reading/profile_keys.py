@@ -167,7 +167,7 @@ TRUTHS = (
     *("sums_first", "like_gradients", "owners", "placeholders", "at_once", "weighs_within", "fills"),
     *("waits_whole", "waits_staged", "stays", "sums_whole", "uneven", "copies_heads", "starts_whole"),
     *("composes", "scales_in_full", "gathers_again", "routes", "views", "adds_back", "root_beside"),
-    *("rings_in_full", "adds_alone"),
+    *("rings_in_full", "adds_alone", "masks", "heads_alike", "keeps_given"),
 )
 CHANGED_BY = {"outside": "inside", "keeps": "again"}  # the field that a key changes, if it is another
 CHANGES: dict[str, Change] = {

@@ -17,7 +17,8 @@ from psem_model.text.errors import BadInput, or_nearest, refused
 from psem_model.text.files import read_text
 from psem_model.text.places import EXAMPLES
 from spec.costs.memory import MODEL_STATES
-from spec.models.profiles import TEXTBOOK, Difference, Profile, Units
+from spec.models.differences import Difference
+from spec.models.profiles import TEXTBOOK, Profile, Units
 from spec.models.states import State
 from spec.plans.modes import Mode, O
 

@@ -36,20 +36,25 @@ class Kept:
     """What is kept of samples, if anything. `width`: bytes of a cosine, or a sine.
 
     `at_once`: tokens of all micro-batches are one array, which a chunk keeps as long as it keeps any.
+    `given`: what layers are given, too; `in_kernel`: attention is one kernel.
     """
 
     anything: bool = False
     at_once: bool = False
     width: Number = 0
+    given: bool = False
+    in_kernel: bool = False
 
     def of_chunk(self, blocks: Iterable[Block]) -> Number:
         """Bytes on a device, of one micro-batch in one chunk."""
         if not self.anything:
             return 0
+        blocks = [*blocks]
         found = {_turned_alike(block) or block.name: block for block in blocks}
         tokens = 0 if self.at_once else self._of_tokens(found)
         mask = max(map(self._of_mask, found.values()), default=0)  # of all layers
-        return tokens + mask + sum(self._of_places(block) for block in found.values())
+        places = sum(self._of_places(block) for block in found.values())
+        return tokens + mask + places + self._of_given([b for b in blocks if is_layer(b.name)])
 
     def of_step(self, blocks: Iterable[Block], micro_batches: int) -> Number:
         """Bytes on a device, of all micro-batches at once."""
@@ -66,8 +71,41 @@ class Kept:
         tables = block.devices.tables
         if not (isinstance(tables, TransformerTables) and is_layer(block.name)):
             return 0
-        size = prod(tables.shape("bgrsu"))
+        size = _samples(block) * prod(tables.shape("grsu"))
         return size * self.width if tables.model.shares_mask else 0
+
+    def _of_given(self, layers: list[Block]) -> Number:
+        """Bytes of arrays that some layers are given beside what they take, each once."""
+        tables = layers[0].devices.tables if layers else None
+        if not (isinstance(tables, TransformerTables) and self.given):
+            return 0
+        masks = {tables.model.window(layer.layer): self._mask(layer, tables) for layer in layers}
+        size = sum(mask.size * (1 if mask.dtype == bool else self.width) for mask in masks.values())
+        return size + self._beside_masks(_samples(layers[0]), tables)
+
+    def _mask(self, layer: Block, tables: TransformerTables) -> Array:
+        """What says which pairs of tokens attention leaves out: of no size, if nothing does."""
+        model, samples, tokens = tables.model, _samples(layer), tables.sizes["s"]
+        left_out = tables.causal(layer.layer)
+        if model.shares_mask:  # it is there already
+            return left_out[:0]
+        if not self.in_kernel or model.distances:
+            heads = left_out if model.unread_angles else left_out.reshape(-1, tokens, tokens)[0]
+            return np.broadcast_to(heads, (samples, *heads.shape))
+        is_given = model.masked or model.numbered_heads or 0 < model.window(layer.layer) <= tokens
+        known = np.zeros((samples if model.chunked else 1, *left_out.shape), bool)
+        return known if is_given else known[:0]
+
+    def _beside_masks(self, samples: int, tables: TransformerTables) -> Number:
+        """Bytes of numbers of places, of distances, and of angles that nothing reads."""
+        model, places = tables.model, np.arange(tables.sizes["s"], dtype=np.int64)
+        falling = np.zeros((samples, *tables.shape("gr"), len(places)) if model.distances else 0)
+        unread = [table.size for table in tables.turns()] if model.unread_angles else []
+        size = (falling.size + 2 * sum(unread)) * self.width
+        if model.spare:
+            return size + samples * places.nbytes
+        is_told = (model.turned and not model.positions) or model.unread_angles
+        return size + (places.nbytes if is_told else 0)
 
     def _of_places(self, block: Block) -> Number:
         tables = block.devices.tables
@@ -78,7 +116,7 @@ class Kept:
             times = 1 if tables.model.paired_angles else 2  # for both of a pair, or for each
             return sum(times * table.size for table in tables.turns()) * width
         if block.name == EMBEDDING and tables.model.positions:
-            each = tables.sizes["b"] if tables.model.spare else 1  # counted for each sample
+            each = _samples(block) if tables.model.spare else 1  # counted for each sample
             return np.zeros((each, tables.sizes["s"]), np.int64).nbytes
         return COUNT.nbytes if block.name == HEAD else 0
 
@@ -90,6 +128,13 @@ def _turned_alike(block: Block) -> str:
         return ""
     has_window = tables.model.angles_of_windows and tables.model.window(block.layer)
     return f"{LAYER} with a window" if has_window else LAYER
+
+
+def _samples(block: Block) -> int:
+    """How many samples a device has."""
+    gives = block.program.gives
+    where = block.devices.grid.where(("b",), block.program.lies[gives])
+    return int(where["b"].shape[1])
 
 
 def _tokens(block: Block) -> Array:

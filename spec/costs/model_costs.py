@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
@@ -163,9 +163,10 @@ def fullest_moment(program: Program, indices: Indices, mesh: Mesh) -> Number:
 class Numbers:
     """Bytes that parts keep of one micro-batch: of its tokens, and of the places of a sample's.
 
-    Places are numbers, where they are learned, else cosines and sines, once for all layers that have
-    the same; or all of a mask of pairs that layers share. With them is the count by which a mean loss
-    is divided.
+    Places are numbers, where they are learned (of each sample, if some are spare: transformers, OPT),
+    else cosines and sines, once for all layers that have the same; or all of a mask of pairs that
+    layers share; and what layers are given, if that is kept. With them is the count by which a mean
+    loss is divided.
     """
 
     tokens: Number
@@ -183,16 +184,72 @@ def numbers_of(
     """Those of some parts, on one device. `width`: bytes of a cosine; `sets`: of cosines and sines."""
     of = {program.part.name: program for program in programs}
     tokens = sum(_tokens(of[name], READS[name], indices, mesh) for name in of if name in READS)
-    each = indices["b"] if model.spare else 1  # each sample's own are counted (transformers, OPT)
+    each = samples_on(of[EMBEDDING], indices, mesh) if model.spare and EMBEDDING in of else 1
     learned = NUMBER_BYTES * indices["s"] * each if model.positions and EMBEDDING in of else 0
     is_needed = model.turned and any(map(is_turned, of))
-    has_mask = model.shares_mask and any(map(is_layer, of))
-    mask = width * indices["b"] * model.heads * indices["s"] * indices["s"] if has_mask else 0
+    layer = next((of[name] for name in of if model.shares_mask and is_layer(name)), None)
+    samples = samples_on(layer, indices, mesh) if layer else 0
+    mask = width * samples * model.heads * indices["s"] * indices["s"] if layer else 0
     width = FULL if model.angles_in_full else width
     features = model.turned_features if not model.paired_angles else quotient(model.turned_features, 2)
     turned = 2 * width * indices["s"] * features * sets if is_needed else 0
     count = COUNT_BYTES if HEAD in of else 0
     return Numbers(NUMBER_BYTES * tokens, learned + turned + mask + count)
+
+
+def given_bytes(
+    layer: Program,
+    model: Transformer,
+    indices: Indices,
+    mesh: Mesh,
+    width: Number,
+    windows: Collection[Number],
+    in_kernel: bool,
+) -> Number:
+    """Bytes of what layers are given beside what they take: once for all that are given the same.
+
+    Numbers of places; distances, and cosines and sines that nothing is turned by. (transformers,
+    modeling_layers.py: GradientCheckpointingLayer; models/*/modeling_*.py) And masks.
+    """
+    samples, tokens = samples_on(layer, indices, mesh), indices["s"]
+    turned = 2 * width * tokens * model.turned_features if model.unread_angles else 0
+    distances = width * samples * model.heads * tokens if model.distances else 0
+    if model.positions:  # else one number for all samples, if there are angles
+        numbers = NUMBER_BYTES * samples * tokens if model.spare else 0
+    else:
+        numbers = NUMBER_BYTES * tokens if model.turned or model.unread_angles else 0
+    masks = _masks(model, samples, tokens, width, windows, in_kernel)
+    return numbers + turned + distances + masks
+
+
+def _masks(
+    model: Transformer,
+    samples: Number,
+    tokens: Number,
+    width: Number,
+    windows: Collection[Number],
+    in_kernel: bool,
+) -> Number:
+    """Bytes of masks of pairs of tokens that layers are given, one for each of their windows.
+
+    A number for each pair, of each sample, or of each head where Falcon tells distances; or, where
+    attention is one kernel, a byte, of all samples if windows are no chunks. (transformers,
+    masking_utils.py: eager_mask, sdpa_mask; models/falcon/modeling_falcon.py: FalconModel) One that is
+    counted with places is not again.
+    """
+    if model.shares_mask:
+        return 0
+    if in_kernel and not model.distances:
+        count = sum(model.is_given_mask(window, tokens) for window in windows)
+        return count * (samples if model.chunked else 1) * tokens * tokens
+    heads = model.heads if model.unread_angles else 1
+    return len(windows) * width * samples * heads * tokens * tokens
+
+
+def samples_on(program: Program, indices: Indices, mesh: Mesh) -> Number:
+    """How many samples a device has."""
+    gives = program.gives
+    return elements(replace(gives, indices=("b",)), program.lies[gives], indices, mesh)
 
 
 def _tokens(program: Program, name: str, indices: Indices, mesh: Mesh) -> Number:

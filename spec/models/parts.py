@@ -46,7 +46,8 @@ PRODUCTS_IN_FULL = (
     *("value_taken", "values", "values_repeated"),
     *("query_biased_turned", "key_biased_taken_turned", "value_biased_taken"),
 )
-BESIDE_OPERATIONS = ("largest_of_keys", "head_numbers", "word_factor", "mask_of_pairs")
+BESIDE_OPERATIONS = ("largest_of_keys", "head_numbers", "word_factor")
+MASK = "mask_of_pairs"
 
 
 def _stream(name: str) -> Value:
@@ -132,8 +133,8 @@ def _of_keys(part: Builder, name: str, x: Value) -> Value:
 def _attention(part: Builder, model: Transformer, y: Value, kind: LayerKind) -> Value:
     q, keys, values = (_latent if model.latent else _from_tokens)(part, model, y)
     pairs, of_value = ("b", "g", "r", "s", "u"), values.indices[-1]
-    if model.in_steps and MASKED in kind:  # with its heads, of the tokens of queries
-        part.contract(y, _constant("in_window", "h", "u"), Value("mask_of_pairs", ("b", "s", "u")))
+    if model.takes_masks and MASKED in kind:  # with its heads, of the tokens of queries
+        part.contract(y, _constant("in_window", "h", "u"), Value(MASK, ("b", "s", "u")))
     scores = _capped(part, model, part.contract(q, keys, Value("scores", pairs)))
     seen = part.add(scores, _constant("causal", *pairs), Value("seen", pairs))
     if model.in_steps and model.sinks:

@@ -8,11 +8,11 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
 
-from spec.models.parts import BESIDE_OPERATIONS, BESIDE_ROUTES, PRODUCTS_IN_FULL, Model, parts
+from spec.models.differences import Difference
+from spec.models.parts import BESIDE_OPERATIONS, BESIDE_ROUTES, MASK, PRODUCTS_IN_FULL, Model, parts
 from spec.models.states import BytePolicy, State
 from spec.models.transformer import Transformer
 from spec.models.values import FULL, LOG_TOTAL, WRITTEN, Builder, Does, Operation, Part, Role, Value
@@ -52,22 +52,6 @@ class Padding(Enum):
 
 
 @dataclass(frozen=True)
-class Difference:
-    """One thing that a system does otherwise than the textbook, why, and who says so.
-
-    `changes`: the fields of the profile by which it does; `given`: the keys by which a file says so;
-    `of`: the name of the profile, or of the addition, that says it.
-    """
-
-    what: str
-    why: str
-    cited: str
-    changes: frozenset[str] = frozenset()
-    given: tuple[tuple[str, Any], ...] = field(default=(), compare=False)
-    of: str = field(default="", compare=False)
-
-
-@dataclass(frozen=True)
 class Profile:
     """How a system realises a placement. Values are named as `psem derive --part` names them.
 
@@ -78,9 +62,12 @@ class Profile:
     scales of norms, too. `repeats`: keys and values are copied, once for each head of a group. `rows`:
     norms that keep numbers of each row: rms_norm its root, layer_norm its mean and its root;
     `rows_as_computed`: those that keep them in the type that they compute with, and not in fp32.
-    `composes`: functions that are several operations keep what each of these reads. `routes`: choosing
-    experts keeps its numbers, and so are weighed results of experts kept; where odds weigh what experts
-    read, each takes every token. `as_computed`: values in the type computed with, and not in fp32.
+    `composes`: functions that are several operations keep what each of these reads. `masks`: windows
+    are masks that a kernel of attention is given. `heads_alike`: it takes as many heads of keys
+    as of queries, or groups, and else there are products in fp32. `keeps_given`: what layers are given
+    beside what they take is kept where they are made again. `routes`: choosing experts keeps its
+    numbers, and so are weighed results of experts kept; where odds weigh what experts read, each takes
+    every token. `as_computed`: values in the type computed with, and not in fp32.
     `views`: of what is kept arrays take room, and no views of them (`spec.costs.views`). `whole`:
     values that each device has of all words, where words are cut; and weights whose words are not.
     `samples`: whose numbers are kept. `maximum`: of each token the largest logit is found first.
@@ -141,6 +128,9 @@ class Profile:
     rows: frozenset[str] = frozenset()
     rows_as_computed: frozenset[str] = frozenset()
     composes: bool = False
+    masks: bool = False
+    heads_alike: bool = False
+    keeps_given: bool = False
     routes: bool = False
     as_computed: frozenset[str] = frozenset()
     views: bool = False
@@ -199,9 +189,14 @@ class Profile:
         return self.units is not Units.LARGEST or self.owners
 
     @property
-    def masks(self) -> bool:
-        """Whether windows are masks that a kernel of attention is given, among operations."""
-        return self.composes and "scores" in self.inside
+    def has_kernel(self) -> bool:
+        """Whether attention is one kernel: pairs of tokens never leave it."""
+        return "scores" in self.inside
+
+    @property
+    def gives_masks(self) -> bool:
+        """Whether windows are masks that a kernel of attention is given."""
+        return self.masks and self.has_kernel
 
     @property
     def sums_by_chunk(self) -> bool:
@@ -248,7 +243,8 @@ class Profile:
         """With what its own code does: a softmax in the type of what it reads, scales in fp32."""
         plain = {"softmax"} if model.plain_softmax else set[str]()
         choices = {"choices"} if self.routes and model.chosen_in_full else set[str]()
-        composed = PRODUCTS_IN_FULL if self.masks and not model.has_kernel else ()
+        is_composed = self.heads_alike and self.has_kernel and not model.has_kernel
+        composed = PRODUCTS_IN_FULL if is_composed else ()
         return replace(
             self,
             inside=self.inside.difference(composed),
@@ -256,7 +252,9 @@ class Profile:
             in_full=self.in_full - plain | choices,
             scales_in_full=self.scales_in_full or model.scales_in_full,
             merged=self.merged.union(("odds",) * (self.routes and model.of_chosen)),
-            stores=self.stores.union(BESIDE_ROUTES * self.routes, BESIDE_OPERATIONS * self.composes),
+            stores=self.stores.union(
+                BESIDE_ROUTES * self.routes, BESIDE_OPERATIONS * self.composes, (MASK,) * self.masks
+            ),
         )
 
     def computed(self, model: Model) -> Model:
@@ -264,7 +262,8 @@ class Profile:
         if not isinstance(model, Transformer):
             return model
         within = model.weighed_within or self.weighs_within
-        return replace(model, weighed_within=within, routed=self.routes, in_steps=self.composes)
+        model = replace(model, routed=self.routes, in_steps=self.composes, takes_masks=self.masks)
+        return replace(model, weighed_within=within)
 
     def types(self, policy: BytePolicy) -> BytePolicy:
         """The types of states, with those in which they pass."""

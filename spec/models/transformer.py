@@ -115,6 +115,7 @@ class Transformer:
     rotary: Number | None = None  # features of a head that are turned, the first ones; none: all
     angles: bool = True  # where none are learned, queries and keys are turned by their position
     angles_of_windows: bool = False  # layers with a window turn by other angles than those without
+    unread_angles: bool = False  # cosines and sines are made, though nothing is turned by them
     distances: bool = False  # scores fall with the distance of the key (ALiBi)
     windows: tuple[Number, ...] = ()  # of the layers in turn: latest tokens that one sees; 0: all
     chunked: bool = False  # windows are chunks of a sample: a token sees those of its own
@@ -150,6 +151,7 @@ class Transformer:
     shares_mask: bool = False  # one mask for all layers: pairs of tokens of each head
     routed: bool = False  # what choosing experts keeps is told, and who `takes_each`
     in_steps: bool = False  # what is several operations is told
+    takes_masks: bool = False  # among its operations are masks that a kernel of attention is given
     further: Number = 0  # modules that predict further tokens: the published model has them besides
 
     @property
@@ -172,6 +174,15 @@ class Transformer:
         """How many features of a head are turned."""
         return self.head_dim if self.rotary is None else self.rotary
 
+    def is_given_mask(self, window: Number, tokens: Number) -> bool:
+        """Whether a kernel of attention is given a mask by layers of that window, which share it.
+
+        A window has no more tokens than a sample; or whatever it is, of heads taken by their numbers.
+        (transformers, masking_utils.py: _ignore_causal_mask_sdpa; models/falcon/modeling_falcon.py:
+        FalconModel)
+        """
+        return self.masked or self.numbered_heads or 0 < window <= tokens
+
     def window(self, layer: int) -> Number:
         """How many of the latest tokens a token sees, itself included; 0: all of them.
 
@@ -183,8 +194,12 @@ class Transformer:
         """How many sets of cosines and sines layers have together, from `first` to `after`."""
         if not (self.angles_of_windows and self.windows):
             return 1
-        layers = range(first, min(after, first + len(self.windows)))
-        return len({self.window(layer) == 0 for layer in layers})
+        return len({window == 0 for window in self.windows_of(first, after)})
+
+    def windows_of(self, first: int, after: int) -> frozenset[Number]:
+        """The windows that layers have, from `first` to `after`."""
+        layers = range(first, min(after, first + max(1, len(self.windows))))
+        return frozenset(map(self.window, layers))
 
     def layer_kind(self, layer: int) -> LayerKind:
         """How a layer differs from most."""

@@ -133,23 +133,31 @@ def parts_of(model: Model, stage: int, pipe: Pipeline) -> list[Counter[str]]:
     return found
 
 
-def alike(model: Model, pipe: Pipeline) -> list[list[int]]:
+def alike(model: Model, pipe: Pipeline, by_windows: bool = False) -> list[list[int]]:
     """The stages of each kind, in order.
 
     Stages are of a kind if each chunk has as many layers of each kind, turned by as many sets of
-    angles, and neither is the first or the last. They hold and send the same, but for what is in
-    flight: of forwards, the first has most.
+    angles, or, `by_windows`, of the same windows; and neither is the first or the last. They hold and
+    send the same, but for what is in flight: of forwards, the first has most.
     """
     of = model.layers, pipe.virtual_stages, pipe.layers
     before = [layers_before(v, *of) for v in range(pipe.virtual_stages + 1)]
-    sets = model.sets_of_angles if isinstance(model, Transformer) else lambda a, b: 1
-    counts = [(frozenset(model.layers_of(a, b).items()), sets(a, b)) for a, b in pairwise(before)]
+    counts = [_has(model, *ends, by_windows) for ends in pairwise(before)]
     found: dict[tuple[object, ...], list[int]] = {}
     for stage in range(pipe.stages):
         has = (counts[virtual_stage(pipe, stage, chunk)] for chunk in range(pipe.chunks))
         kind = (stage == 0, stage == pipe.stages - 1, *has)
         found.setdefault(kind, []).append(stage)
     return [*found.values()]
+
+
+def _has(model: Model, first: int, after: int, by_windows: bool) -> tuple[object, ...]:
+    """What tells the layers of some chunks apart."""
+    layers = frozenset(model.layers_of(first, after).items())
+    if not isinstance(model, Transformer):
+        return (layers,)
+    windows = model.windows_of(first, after) if by_windows else frozenset()
+    return layers, model.sets_of_angles(first, after), windows
 
 
 def sends(placed: Iterable[Piece]) -> list[tuple[Piece, Piece]]:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
 
+from psem_model.measure.measured import Run
+from psem_model.measure.simulated import measured
+from psem_model.predict.asked import Asked
+from psem_model.predict.read import read
 from tests.support.command import exact
 from tests.support.examples import few
 
@@ -111,6 +117,41 @@ def test_layers_without_a_window_have_cosines_and_sines_of_their_own(plan, tmp_p
     path.write_text(json.dumps(fields | TURNED_OTHERWISE))
     run = ("--sequence", 8, "--accumulate", 4, "--profile", "eager")
     assert psem("simulate", plan, "--model", path, *run)[0] == 0
+
+
+FEW_HEADS = {"hidden_size": 8, "num_hidden_layers": 4, "num_attention_heads": 4, "vocab_size": 9}
+GIVEN = {  # layers with windows or without, distances, learned places, and masks of all heads
+    "mistral-7b-v0.1": FEW_HEADS | {"intermediate_size": 8, "num_key_value_heads": 2},
+    "gemma-3-1b-pt": TURNED_OTHERWISE,
+    "bloom-560m": {"n_embed": 8, "n_layer": 4, "num_attention_heads": 4, "vocab_size": 9},
+    "opt-125m": FEW_HEADS | {"ffn_dim": 8, "word_embed_proj_dim": 8, "max_position_embeddings": 32},
+    "falcon-rw-1b": FEW_HEADS | {"ffn_hidden_size": 8},
+    "falcon-7b": FEW_HEADS | {"ffn_hidden_size": 8},
+    "llama-4-maverick": TINY["llama-4-maverick"],
+}
+WINDOWS = {"mistral-7b-v0.1": {"sliding_window": 3, "head_dim": 2}}
+
+
+@pytest.mark.parametrize(
+    ("name", "profile", "plan"),
+    few(product(GIVEN, ("eager", "eager+fused"), ("dp(2)", "pp(2)", "tp(2)"))),
+)
+def test_what_layers_are_given_is_kept_where_they_are_made_again(name, profile, plan, tmp_path):
+    path = tmp_path / "config.json"
+    fields = json.loads((CONFIGURATIONS / f"{name}.json").read_text())
+    fields = {key: value for key, value in fields.items() if name != "bloom-560m" or key != "n_inner"}
+    path.write_text(json.dumps(fields | GIVEN[name] | WINDOWS.get(name, {}) | {"pad_token_id": None}))
+
+    def planned(again, **more):
+        sizes = {"sequence": "8", "micro_batch": "2", "recompute": again}
+        model = {"config": str(path), **sizes}
+        return read(Asked("simulate", plan, model=model, profile=profile, **more))
+
+    found = {again: planned(again, accumulate="2") for again in ("all", "attention", "none")}
+    assert not any(measured(each, Run()).unequal for each in found.values())
+    kept = found["all"].fullest.activations
+    textbook = replace(found["all"].profile, keeps_given=False)
+    assert replace(found["all"], profile=textbook).fullest.activations < kept
 
 
 @pytest.mark.parametrize("plan", PLANS)

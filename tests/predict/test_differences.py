@@ -14,7 +14,8 @@ from psem_model.predict.report import predicted
 from psem_model.reading.schedules import dumps
 from spec.derivation.schedules import schedule_of
 from spec.devices.layouts import LayoutError
-from spec.models.profiles import Difference, Profile
+from spec.models.differences import Difference
+from spec.models.profiles import Profile
 from spec.models.states import POLICIES
 from spec.plans.strategies import STRATEGIES
 from tests.support.examples import examples, few
@@ -169,3 +170,26 @@ def test_of_psi_parameters_the_differences_are_listed_that_change_a_figure_and_o
                 assert {d["what"] for d in told["differs"]} == changing
                 applied |= changing
         assert {d["what"] for d in told["not_applied"]} == {d.what for d in of} - applied
+
+
+ORDER = ["composes", "as_computed", "masks", "heads_alike", "keeps_given"]
+
+
+@pytest.mark.parametrize(
+    ("name", "profile", "again", "keys"),
+    [
+        ("gemma-2b", "eager+fused", "none", {"composes"}),
+        ("mistral-7b-v0.1", "eager+fused", "none", {"masks"}),
+        ("falcon-7b", "eager+fused", "none", {"composes", "heads_alike"}),
+        ("gpt-oss-20b", "eager", "none", {"composes", "as_computed"}),
+        ("llama-2-7b", "eager", "all", {"keeps_given"}),
+        ("llama-2-7b", "eager", "none", set()),
+    ],
+)
+def test_what_operations_and_kernels_do_is_told_one_by_one_where_a_plan_has_it(
+    name, profile, again, keys
+):
+    model = {"config": name, "sequence": "4096", "recompute": again}
+    plan = read(Asked("predict", "dp(1)", model=model, profile=profile))
+    found = [{key for key, _ in each.given} & {*ORDER} for each in differing(plan)]
+    assert [each for each in found if each] == [{key} for key in sorted(keys, key=ORDER.index)]

@@ -94,21 +94,15 @@ def test_masks_that_are_counted_in_slices_are_said(strategy):
         assert len(found) == (tokens == 4096 and strategy != "tp(2)")
 
 
-@pytest.mark.parametrize(
-    ("profile", "tokens", "is_given"),  # seen of transformers 5.23, its layers checkpointed
-    [
-        ("eager", 8, True),
-        ("eager+fused", 4095, False),
-        ("eager+fused", 4096, True),
-        ("common", 8, False),
-    ],
-)
-def test_masks_that_layers_are_given_again_are_said(profile, tokens, is_given):
-    for again in ("none", "all"):
-        model = {"config": "mistral-7b-v0.1", "sequence": str(tokens), "recompute": again}
-        found = [*unlike(read(Asked("predict", "dp(1)", model=model, profile=profile)))]
-        assert len(found) == (is_given and again == "all")
-        assert all("a mask that they are given is kept" in note for note in found)
+@pytest.mark.parametrize("name", ["falcon-rw-1b", "opt-125m"])
+@pytest.mark.parametrize("again", ["none", "all"])
+def test_a_device_has_masks_and_numbers_of_places_of_its_own_samples(name, again):
+    def kept(devices):
+        model = {"config": name, "sequence": "64", "recompute": again}
+        asked = Asked("predict", f"dp({devices})", model=model, profile="eager+fused")
+        return read(asked).fullest.activations
+
+    assert kept(4) == kept(1)
 
 
 def test_copies_of_keys_and_values_of_wide_heads_are_said():

@@ -271,6 +271,7 @@ def test_every_second_layer_of_maverick_has_experts_and_every_fourth_knows_no_po
     assert shape("llama-4-scout", no_rope_layers=...) == shape("llama-4-scout", no_rope_layers=[])
     assert shape("llama-4-scout", moe_layers=[*range(48)]) == shape("llama-4-scout")
     assert shape("llama-4-scout", moe_layers=[]).experts == 0
+    assert shape("llama-4-scout", attention_chunk_size=...) == shape("llama-4-scout")
 
 
 def test_what_a_model_has_besides_is_told_and_not_counted(shape):

@@ -261,12 +261,12 @@ def test_a_layer_is_masked_if_its_window_has_no_more_tokens_than_a_sample(model,
 
 @examples(20)
 @given(models(), st.integers(1, 5))
-def test_masks_are_those_of_modules_that_are_told_step_by_step(model, tokens):
+def test_masks_are_there_where_a_kernel_of_attention_takes_them(model, tokens):
     model = with_masks(replace(model, windows=(0, tokens)), tokens)
-    for in_steps in (False, True):
-        for part in parts(replace(model, in_steps=in_steps)):
+    for takes_masks in (False, True):
+        for part in parts(replace(model, takes_masks=takes_masks)):
             names = [operation.makes.name for operation in part.operations]
-            is_masked = in_steps and MASKED in part.name.split("_")
+            is_masked = takes_masks and MASKED in part.name.split("_")
             assert names.count("mask_of_pairs") == is_masked
 
 

@@ -440,6 +440,7 @@ def test_stages_of_a_kind_have_layers_with_as_many_sets_of_angles():
     model = replace(transformer(8), windows=(3, 3, 3, 0))
     assert alike(model, of_stages(4)) == [[0], [1, 2], [3]]
     assert alike(replace(model, angles_of_windows=True), of_stages(4)) == [[0], [1], [2], [3]]
+    assert alike(model, of_stages(4), by_windows=True) == [[0], [1], [2], [3]]
 
 
 @given(pipelines())
