@@ -6,14 +6,17 @@ devices but one: a sum ends at its owner, and what is gathered ends before the d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import accumulate, pairwise, product
-from math import prod
+from functools import cached_property, reduce
+from operator import add, sub
 
 from spec.devices.mesh import Axes, Device
 from spec.numbers.arithmetic import Number, quotient
+
+# A number of each device: along the outermost axis, so many in a row that are alike; of each of them
+# the same along the axes that are left; where none is, the number.
+Grid = Number | tuple[tuple[int, "Grid"], ...]
 
 
 @dataclass(frozen=True)
@@ -56,32 +59,25 @@ class Owners:
         """How many weights a device owns: the first of those that have most elements."""
         if not self.device:
             return max(self.rows, key=lambda row: row.elements).count
-        return int(self._of_slice(self.device, tuple(self.mesh), lambda row: row.count))
+        return int(self._most(self._of_slices(tuple(self.mesh), lambda row: row.count)))
 
     def slice_elements(self, axes: Axes) -> Number:
         """Elements of a slice along some axes."""
-        return self._most(lambda at: self._elements(at, axes))
+        return self._most(self._elements(axes))
 
     def sent_to_scatter(self, axes: Axes, within: Axes) -> Number:
         """Elements sent while slices are summed, each to those who own it along some axes."""
-        return self._most(lambda at: self._elements(at, within) - self._elements(at, within + axes))
+        return self._most(_each(sub, self._elements(within), self._elements(within + axes)))
 
     def sent_to_gather(self, axes: Axes, within: Axes) -> Number:
         """Elements sent while each slice goes from those who own it along some axes to the others."""
-        along = {axis: n for axis, n in self.mesh.items() if axis in axes}
-        in_all: dict[tuple[int, ...], Number] = {}
-
-        def sent_of(at: Device) -> Number:
-            return max(self._elements(at, within + axes), int(self.fills))
-
-        def sent(at: Device) -> Number:
-            group = tuple(n for axis, n in at.items() if axis in within)
-            if group not in in_all:
-                each = self._alike(tuple(along))
-                in_all[group] = sum(times * sent_of({**at, **there}) for there, times in each)
-            return in_all[group] - sent_of({**at, **_next(at, along)})
-
-        return self._most(sent)
+        own = _each(max, self._elements(within + axes), int(self.fills))
+        in_all = self._summed(own, tuple(axis for axis in self.mesh if axis not in axes))
+        if not self.device:
+            return self._most(_each(sub, in_all, own))
+        along = {axis: size for axis, size in self.mesh.items() if axis in axes}
+        after = {**self.device, **_next(self.device, along)}
+        return self._at(in_all, self.device) - self._at(own, after)
 
     def sent_to_sum(self, devices: Number, within: Axes) -> Number:
         """Elements sent while a slice is summed over devices that all have it, weight by weight."""
@@ -90,62 +86,97 @@ class Owners:
             each = row.weight_sizes.items()
             return sum(times * 2 * (devices - 1) * quotient(size, devices) for size, times in each)
 
-        return self._most(lambda at: self._of_slice(at, within, sent))
+        return self._most(self._of_slices(within, sent))
 
-    def _most(self, of: Callable[[Device], Number]) -> Number:
-        if self.device:
-            return of(self.device)
-        return max(of(place) for place, _ in self._alike(tuple(self.mesh)))
+    def _most(self, grid: Grid) -> Number:
+        return self._at(grid, self.device) if self.device else _largest(grid)
 
-    def _elements(self, at: Device, axes: Axes) -> Number:
-        """Elements of the slice that a device has along some axes."""
-        return self._of_slice(at, axes, lambda row: row.elements)
+    def _at(self, grid: Grid, device: Device) -> Number:
+        """The number of one device."""
+        for axis in self.mesh:
+            assert isinstance(grid, tuple)
+            place = device[axis]
+            for times, each in grid:
+                if place < times:
+                    grid = each
+                    break
+                place -= times
+        assert not isinstance(grid, tuple)
+        return grid
 
-    def _of_slice(self, at: Device, axes: Axes, of: Callable[[AlikeOwners], Number]) -> Number:
-        """The sum over the owners of the slice that a device has along some axes."""
-        where = tuple((axis, at[axis]) for axis in self.mesh if axis in axes)
-        if where not in self._known:
-            before = [self._owners_before(end, at, axes) for end in (0, *self._ends)]
-            owners = zip(self.rows, pairwise(before), strict=True)
-            self._known[where] = [(row, ends) for row, ends in owners if ends[0] < ends[1]]
-        return sum((there - others) * of(row) for row, (others, there) in self._known[where])
+    def _elements(self, axes: Axes) -> Grid:
+        """Elements of the slice that each device has along some axes."""
+        return self._of_slices(axes, lambda row: row.elements)
 
-    @cached_property
-    def _known(self) -> dict[tuple[tuple[str, int], ...], list[tuple[AlikeOwners, tuple[int, int]]]]:
-        """Where slices are along axes: rows with owners of it, how many up to a row and to its end."""
-        return {}
+    def _of_slices(self, axes: Axes, of: Callable[[AlikeOwners], Number]) -> Grid:
+        """The sums over the owners of the slice that each device has along some axes."""
+        grid: Grid = tuple((row.devices, of(row)) for row in self.rows)
+        for size in [*self.mesh.values()][:0:-1]:
+            grid = _lines(grid, size)
+        return self._summed(grid, axes)
 
-    @cached_property
-    def _ends(self) -> tuple[int, ...]:
-        """How many devices there are up to the end of each row."""
-        return tuple(accumulate(row.devices for row in self.rows))
+    def _summed(self, grid: Grid, apart: Axes) -> Grid:
+        """On each device the sum over those that are where it is along some axes."""
+        return _summed(grid, [(size, axis in apart) for axis, size in self.mesh.items()])
 
-    def _owners_before(self, end: int, at: Device, axes: Axes) -> int:
-        """How many of the first devices are where one is along some axes."""
-        found, left, inner = 0, end, prod(self.mesh.values())
-        alike = prod(size for axis, size in self.mesh.items() if axis not in axes)
-        for axis, size in self.mesh.items():
-            inner //= size
-            place, left = divmod(left, inner)
-            if axis not in axes:
-                alike //= size
-                found += place * alike
-            elif at[axis] != place:
-                return found + (alike if at[axis] < place else 0)
-        return found
 
-    def _alike(self, axes: Axes) -> Iterator[tuple[dict[str, int], int]]:
-        """Places along some axes, and how many from each on are alike: they have, and send, as much."""
-        here = [axis for axis in self.mesh if axis in axes]
-        for each in product(*map(self._places, here)):
-            yield {a: place for a, (place, _) in zip(here, each, strict=True)}, prod(n for _, n in each)
+def _lines(runs: Iterable[tuple[int, Grid]], size: int) -> tuple[tuple[int, Grid], ...]:
+    """What devices have in a row, as lines of so many: those in a row that are alike, as one."""
+    found, line, left = list[tuple[int, Grid]](), list[tuple[int, Grid]](), size
+    for devices, each in runs:
+        while devices:
+            alike = devices // size if left == size else 0
+            if alike:
+                found.append((alike, ((size, each),)))
+                devices -= alike * size
+                continue
+            first = min(devices, left)
+            line.append((first, each))
+            devices, left = devices - first, left - first
+            if not left:
+                found.append((1, tuple(line)))
+                line, left = [], size
+    return tuple(found)
 
-    def _places(self, axis: str) -> list[tuple[int, int]]:
-        """The same along one axis: a row's end has a place of its own, and so have those beside it."""
-        size, every = self.mesh[axis], [*self.mesh]
-        inner = prod(self.mesh[other] for other in every[every.index(axis) + 1 :])
-        firsts = {(end // inner + beside) % size for end in self._ends for beside in (-1, 0, 1)}
-        return [(first, after - first) for first, after in pairwise((*sorted(firsts), size))]
+
+def _each(of: Callable[[Number, Number], Number], one: Grid, other: Grid) -> Grid:
+    """A function of two numbers of each device; one number may be all devices'."""
+    if not isinstance(one, tuple):
+        assert not isinstance(other, tuple)
+        return of(one, other)
+    if not isinstance(other, tuple):
+        return tuple((times, _each(of, each, other)) for times, each in one)
+    found, others, left, beside = list[tuple[int, Grid]](), iter(other), 0, other[0][1]
+    for times, each in one:
+        while times:
+            if not left:
+                left, beside = next(others)
+            both = min(times, left)
+            found.append((both, _each(of, each, beside)))
+            times, left = times - both, left - both
+    return tuple(found)
+
+
+def _times(grid: Grid, count: int) -> Grid:
+    if isinstance(grid, tuple):
+        return tuple((times, _times(each, count)) for times, each in grid)
+    return count * grid
+
+
+def _summed(grid: Grid, axes: Sequence[tuple[int, bool]]) -> Grid:
+    """Along each axis, of so many devices, the numbers as they are, or of each device their sum."""
+    if not isinstance(grid, tuple):
+        return grid
+    (size, is_apart), *others = axes
+    lines = tuple((times, _summed(each, others)) for times, each in grid)
+    if is_apart:
+        return lines
+    total = reduce(lambda one, other: _each(add, one, other), (_times(each, n) for n, each in lines))
+    return ((size, total),)
+
+
+def _largest(grid: Grid) -> Number:
+    return max(_largest(each) for _, each in grid) if isinstance(grid, tuple) else grid
 
 
 def _next(at: Device, along: Mapping[str, int]) -> dict[str, int]:

@@ -117,3 +117,17 @@ def test_who_sends_most_may_be_who_comes_before_the_slice_that_has_least():
     """Of slices of three devices along `a` the fourth has 10 elements, the others have 15 each."""
     of = Owners({"a": 5, "b": 3}, (AlikeOwners({5: 1}, 10), AlikeOwners({}), AlikeOwners({5: 1}, 4)))
     assert of.sent_to_gather(("a",), ()) == (4 * 15 + 10) - 10
+
+
+def numbers(grid):
+    """How many there are of the numbers that devices have."""
+    return sum(numbers(each) for _, each in grid) if isinstance(grid, tuple) else 1
+
+
+def test_devices_have_as_few_numbers_as_rows_end_however_large_the_axes_are():
+    rows = tuple(AlikeOwners({100 + n: 1}, 37 * n * n) for n in range(1, 30))
+    for size in (100, 1000):
+        left = 97 * size * 64 - sum(row.devices for row in rows)
+        of = Owners({"a": 97, "b": size, "c": 64}, (*rows, AlikeOwners({1: 1}, left)))
+        for axes, _ in along(of):
+            assert numbers(of._elements(axes)) <= 3 * len(of.mesh) * len(of.rows)
