@@ -1,4 +1,4 @@
-"""X1: what owners of whole weights send, turn by turn, as the rings of C1 and C2 do it."""
+"""X1: what owners of weights, or of slices, send, turn by turn, as the rings of C1 and C2 do it."""
 
 from __future__ import annotations
 
@@ -27,19 +27,21 @@ Sends = Callable[[int, int], int]  # the chunk that a device of a ring sends in 
 WEIGHTS = ((1, 10), (), (10**2,), (10**3, 10**4), (10**5, 10**5), (10**6,))
 IN_ROWS = ((1, 10), (1, 10), (), (), (10**2,), (10**2,))
 MESHES = ({"a": 6}, {"a": 2, "b": 3})
+SLICE = 10**7  # more than any has
 
 
 def owners_send_what_rings_do(k: Kernel) -> None:
     """Raise KernelError where a device has, or sends, anything else; at most what some device does."""
-    for mesh, fills, weights in product(MESHES, (0, 1), (WEIGHTS, IN_ROWS)):
+    for mesh, fills, weights, slice_ in product(MESHES, (0, 1), (WEIGHTS, IN_ROWS), (None, SLICE)):
         places, rows = places_of(mesh), _rows(weights)
-        of_each = [Owners(mesh, rows, bool(fills), place) for place in places]
-        any_one, expected = Owners(mesh, rows, bool(fills)), _Expected(places, weights)
+        of_each = [Owners(mesh, rows, bool(fills), place, slice_) for place in places]
+        any_one, expected = Owners(mesh, rows, bool(fills), {}, slice_), _Expected(places, weights)
+        padded = expected if slice_ is None else _Expected(places, ((slice_,),) * len(places))
         for axes, within in _groups(tuple(mesh)):
             for found in (
                 (
                     [each.slice_elements(axes) for each in of_each],
-                    expected.held(axes),
+                    padded.held(axes),
                     any_one.slice_elements(axes),
                 ),
                 (
@@ -49,7 +51,7 @@ def owners_send_what_rings_do(k: Kernel) -> None:
                 ),
                 (
                     [each.sent_to_gather(axes, within) for each in of_each],
-                    expected.sent(axes, within, all_gather_sends, fills),
+                    padded.sent(axes, within, all_gather_sends, fills),
                     any_one.sent_to_gather(axes, within),
                 ),
                 *(
@@ -62,8 +64,11 @@ def owners_send_what_rings_do(k: Kernel) -> None:
                 ),
             ):
                 _require(k, *found)
-        _require(k, [each.count for each in of_each], [*map(len, weights)])
-        _require(k, [any_one.count], [len(max(weights, key=sum))])
+        counts = [1 if slice_ else len(of) for of in weights]
+        _require(k, [each.count for each in of_each], counts)
+        _require(k, [any_one.count], [1 if slice_ else len(max(weights, key=sum))])
+        psi = sum(map(sum, weights))
+        _require(k, [any_one.padding_of(psi)], [6 * SLICE - psi if slice_ else 0])
     _require_named(k)
 
 
@@ -119,7 +124,11 @@ def _require(k: Kernel, has: list[int], expected: list[int], most: int | None = 
 
 
 def _require_named(k: Kernel) -> None:
-    """Updated weights come from their owners, each by a broadcast; what is read is gathered."""
+    """Updated weights come from their owners, each by a broadcast; what is read is gathered.
+
+    So are slices of one vector, with their padding. Of a unit one may have all, or has room for no more
+    than of all.
+    """
     whole, owners = sum(map(sum, WEIGHTS)), Owners({BATCH: len(WEIGHTS)}, _rows(WEIGHTS))
     largest = max(map(sum, WEIGHTS))
     first = whole - min(map(sum, WEIGHTS))  # all but what the device next to who has least has
@@ -130,14 +139,32 @@ def _require_named(k: Kernel) -> None:
         "zero3": [gather, gather, scatter],
     }
     units = tuple(Unit((Vector(size, 1, owner),)) for owner, of in enumerate(WEIGHTS) for size in of)
-    for name, moved in expected.items():
+    slices = [scatter, ("all_gather", (len(WEIGHTS) - 1) * SLICE)]
+    cases = [(name, None, moved) for name, moved in expected.items()]
+    for name, slice_, moved in (*cases, ("zero1", SLICE, slices), ("zero2", SLICE, slices)):
         sizes = Sizes(whole, owners.mesh, BytePolicy(2, 2, 12), None, EXACT, (BATCH,), units)
-        sizes = replace(sizes, owners=owners)
-        pair = (Unit((Vector(2, 5, 0), Vector(3, 4, 1), Vector(1, 7, 1))),)
-        of_units = [sizes.slice(axes, Span.UNIT, pair) for axes in ((BATCH,), ())]
-        if of_units != [3 * 4 + 1 * 7, 2 * 5 + 3 * 4 + 1 * 7]:
-            raise KernelError(f"{k.claim}: of units and in all owners have {of_units}")
+        sizes = replace(sizes, owners=replace(owners, slice=slice_))
         found = transfers(schedule_of(STRATEGIES[name]), sizes)
         has = [(move.collective, move.elements) for move in found]
-        if has != moved or sizes.at_rest(State.OPTIMIZER, (BATCH,)) != largest:
+        rests = slice_ or largest
+        if has != moved or sizes.at_rest(State.OPTIMIZER, (BATCH,)) != rests:
             raise KernelError(f"{k.claim}: owners in {name} send {has}, not {moved}")
+        _require_units(k, sizes)
+
+
+def _require_units(k: Kernel, sizes: Sizes) -> None:
+    """Of a unit, and of two, what the device that has most has; of slices, what there is room for."""
+    unit = Unit((Vector(2, 5, 0), Vector(3, 4, 1), Vector(1, 7, 1)))
+    whole, most = 2 * 5 + 3 * 4 + 1 * 7, 3 * 4 + 1 * 7
+    assert sizes.owners
+    small = replace(sizes, owners=replace(sizes.owners, slice=11))
+    for each, rooms in ((sizes, whole if sizes.owners.slice else most), (small, 11)):
+        of_units = [
+            each.slice(axes, Span.UNIT, (replace(unit, times=times),))
+            for times in (1, 2)
+            for axes in ((BATCH,), ())
+        ]
+        if of_units != [rooms, whole, 2 * rooms, 2 * whole]:
+            raise KernelError(f"{k.claim}: of units and in all owners have {of_units}")
+    if small.slice((BATCH,)) != 11 or sizes.slice((BATCH,)) > sizes.psi:
+        raise KernelError(f"{k.claim}: of all units a slice has {small.slice((BATCH,))}")

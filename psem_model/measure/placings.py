@@ -16,7 +16,7 @@ from psem_model.simulator.distributed import DistributedModel
 from psem_model.simulator.functions import Functions, Real, Residues
 from psem_model.simulator.layout import Vector
 from psem_model.simulator.placed import Placing, dealt
-from psem_model.simulator.rests import Cut, Rests, flat
+from psem_model.simulator.rests import Cut, Rests, flat, in_slices
 from psem_model.simulator.stages import Kept
 from psem_model.simulator.tables import OUTSIDE, Key
 from spec.devices.mesh import group_size
@@ -115,7 +115,7 @@ def cuts_of_opaque(plan: Plan, group: Group) -> tuple[Cut, ...]:
     """What all parameters are cut into: those of weights whose shapes are known, or as one weight."""
     (costs,) = plan.costs.values()
     shapes = plan.model.shapes if isinstance(plan.model, Opaque) else ()
-    is_flat = plan.profile.padding is Padding.ELEMENT
+    is_flat = plan.profile.padding is not Padding.ROW
     weights = [
         Weight(layer, (str(number),), "", (prod(shape), 1 if is_flat else prod(shape[1:])))
         for layer, of in enumerate(shapes)
@@ -179,18 +179,23 @@ def _vector(plan: Plan, part: str, names: tuple[str, ...]) -> Vector:
 def _as_cut(
     plan: Plan, group: Group, weights: list[Weight], cuts: list[list[Weight]]
 ) -> tuple[Cut, ...]:
-    """Units cut by rows, or into elements; or of weights that have one owner each, dealt out in the
-    order of the model; or all alike.
+    """Units cut by rows, or into elements; or as one vector; or of weights that have one owner each,
+    dealt out in the order of the model; or all alike.
     """
-    psi = group.costs.sizes.psi
-    if not plan.has_units:
-        unit = group.costs.sizes.unit or psi
-        return (*([flat(psi % unit)] if psi % unit else []), *[flat(unit)] * (psi // unit))
-    units = [tuple(weight.vector for weight in unit) for unit in cuts]
+    psi, has_owners = group.costs.sizes.psi, group.costs.sizes.owners is not None
     axes = group.costs.schedule.rest(State.OPTIMIZER).sharded
-    if not plan.profile.owners or not axes:
-        is_flat = plan.profile.units is Units.BUCKET or plan.profile.padding is Padding.ELEMENT
-        return tuple(flat(cut.length) if is_flat else cut for cut in map(Cut, units))
+    units = [tuple(weight.vector for weight in unit) for unit in cuts]
+    if plan.has_units:
+        is_flat = plan.profile.units is Units.BUCKET or plan.profile.padding is not Padding.ROW
+        found = tuple(flat(cut.length) if is_flat else cut for cut in map(Cut, units))
+    else:
+        unit = group.costs.sizes.unit or psi
+        found = (*([flat(psi % unit)] if psi % unit else []), *[flat(unit)] * (psi // unit))
+    if has_owners and plan.profile.padding is Padding.VECTOR:
+        devices = int(group_size(plan.mesh, axes))
+        return in_slices((cut.length for cut in found), devices, plan.profile.elements_a_device)
+    if not has_owners:
+        return found
     lengths = [weight.vector[0] for weight in weights]
     dealt_out = dealt(lengths, int(group_size(plan.mesh, axes)))
     owners = {weight.keys: owner for weight, owner in zip(weights, dealt_out, strict=True)}

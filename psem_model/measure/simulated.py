@@ -210,7 +210,7 @@ def _schedule(plan: Plan, run: Run, progress: Progress | None) -> Found:
         micro_steps=plan.micro_steps,
         unit=plan.unit,
         policy=plan.policy,
-        cuts=cuts_of_opaque(plan, group) if plan.has_units else (),
+        cuts=cuts_of_opaque(plan, group) if group.costs.sizes.units else (),
         rests=rests_of(plan),
         arithmetic=run.arithmetic,
         model=None if plan.perceptron is None else Mlp(plan.perceptron[1]),

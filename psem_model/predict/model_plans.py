@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import zip_longest
@@ -39,7 +39,7 @@ from spec.meaning.terms import Terms
 from spec.models.custom import Custom
 from spec.models.opaque import Opaque
 from spec.models.parts import parts
-from spec.models.profiles import TEXTBOOK, Profile
+from spec.models.profiles import TEXTBOOK, Padding, Profile
 from spec.models.states import State
 from spec.models.transformer import Transformer, with_masks
 from spec.numbers.arithmetic import Number, quotient
@@ -158,9 +158,9 @@ def require_derived(text: str, profile: Profile, shape: Typed) -> Iterator[None]
 
 def require_owners(planned: Plan) -> None:
     """Where each weight has one owner, weights are known, and are updated there, and rest whole."""
-    if not planned.profile.owners:
-        return
     require_owned(planned.profile, planned.step)
+    if planned.profile.padding is not Padding.WEIGHT:
+        return
     if isinstance(planned.model, Opaque) and not planned.model.shapes:
         raise _not_owned(planned.profile, "a model's shape and --sequence")
     if planned.unit is not None:
@@ -168,20 +168,27 @@ def require_owners(planned: Plan) -> None:
 
 
 def require_owned(profile: Profile, step: Step) -> None:
-    """Where each weight has one owner, it is updated there, and rests whole."""
-    if profile.owners and not all(_by_owners(group.schedule) for group in step.groups):
-        raise _not_owned(profile, "a strategy that cuts the optimizer state alone, such as zero1")
+    """Where each weight has one owner, it is updated there, and rests whole; so is one vector."""
+    if not profile.owners:
+        return
+    is_vector = profile.padding is Padding.VECTOR
+    whole = (State.PARAMETERS,) if is_vector else (State.PARAMETERS, State.GRADIENTS)
+    if not all(_by_owners(group.schedule, whole) for group in step.groups):
+        leaves = "leaves parameters whole, such as zero2"
+        cuts = "cuts the optimizer state alone, such as zero1"
+        raise _not_owned(profile, f"a strategy that {leaves if is_vector else cuts}")
 
 
 def _not_owned(profile: Profile, expected: str) -> BadInput:
-    given = f"given {quoted(profile.name)}, where each weight has one owner"
+    is_vector = profile.padding is Padding.VECTOR
+    cut = "all weights are one vector" if is_vector else "each weight has one owner"
+    given = f"given {quoted(profile.name)}, where {cut}"
     return BadInput(f"--profile: {given}; expected {expected}")
 
 
-def _by_owners(schedule: Schedule) -> bool:
-    """Whether a step's slices are those that are updated, and rest of the optimizer state alone."""
+def _by_owners(schedule: Schedule, whole: Iterable[State]) -> bool:
+    """Whether a step's slices are those that are updated, and some states rest whole."""
     updates = (op.within for op in schedule.ops if op.kind is Kind.UPDATE)
-    whole = (State.PARAMETERS, State.GRADIENTS)
     is_whole = not any(schedule.rest(state).sharded for state in whole)
     slices = {*schedule.rest(State.OPTIMIZER).sharded}
     return is_whole and all({*within} == slices == {*schedule.cut} for within in updates)

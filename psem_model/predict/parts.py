@@ -121,7 +121,7 @@ class PartCosts:
         (DTensor's slices along another axis are not padded, and are cut on.)
         """
         size = self.parameters[name]
-        if padding is Padding.ELEMENT:
+        if padding is not Padding.ROW:
             return Vector(size)
         weight = next(w for w in self.program.part.weights if w.name == name)
         indices = rows_of(weight, self.program.part)
@@ -147,7 +147,7 @@ class PartCosts:
             return vectors[0]
         weight = next(w for w in self.program.part.weights if w.name == first)
         rows, makes = rows_of(weight, self.program.part), made_by(weight, self.program.part)
-        if padding is Padding.ELEMENT or rows == makes:
+        if padding is not Padding.ROW or rows == makes:
             return replace(vectors[0], rows=sum(vector.rows for vector in vectors))
         return replace(vectors[0], row=sum(vector.row for vector in vectors))
 

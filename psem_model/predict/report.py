@@ -248,8 +248,9 @@ class Reported:
         )
         rows = tuple(map(self.operation, self.busiest.moved))
         title = f"communication per device and step{self.at(self.busiest)}"
-        has_owners = any(group.costs.sizes.owners for group in self.busiest.groups)
-        notes = (*self.said.notes_of_moves, *([OF_OWNERS] if has_owners else []))
+        owners = [group.costs.sizes.owners for group in self.busiest.groups]
+        is_unlike = any(of is not None and of.slice is None for of in owners)
+        notes = (*self.said.notes_of_moves, *([OF_OWNERS] if is_unlike else []))
         return Section(title, columns, rows, notes, "communication.operations")
 
     def operation(self, moved: Moved) -> Row:

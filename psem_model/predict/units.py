@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -57,7 +57,7 @@ def weights_of_shapes(shapes: Shapes, padding: Padding) -> tuple[Weights, ...]:
     """Those of which only shapes are known, layer by layer."""
 
     def vector(shape: tuple[int, ...]) -> Vector:
-        return Vector(prod(shape)) if padding is Padding.ELEMENT else Vector(shape[0], prod(shape[1:]))
+        return Vector(shape[0], prod(shape[1:])) if padding is Padding.ROW else Vector(prod(shape))
 
     return tuple(Weights(tuple(map(vector, each)), in_layer=True) for each in shapes)
 
@@ -81,6 +81,12 @@ def units_of(weights: tuple[Weights, ...], profile: Profile, width: Number) -> t
             if of.in_layer or i == first
         ]
     return tuple(Unit(_joined(vectors, profile.padding), times) for vectors, times in found)
+
+
+def units_of_size(psi: Number, unit: Number) -> tuple[Unit, ...]:
+    """Units of so many elements, and before them a smaller one of what is left."""
+    found = (Unit((Vector(psi % unit),)), Unit((Vector(unit),), psi // unit)) if psi else ()
+    return tuple(each for each in found if each.times and sum(map(size_of, each.vectors)))
 
 
 def _in_buckets(weights: tuple[Weights, ...], profile: Profile, width: Number) -> tuple[Unit, ...]:
@@ -115,7 +121,8 @@ def _grouped(
 def _joined(vectors: tuple[Vector, ...], padding: Padding) -> tuple[Vector, ...]:
     """A unit's vectors: one, if it is cut into elements."""
     is_cut = all(vector.owner is None for vector in vectors)
-    return (Vector(sum(map(size_of, vectors))),) if padding is Padding.ELEMENT and is_cut else vectors
+    is_flat = padding is not Padding.ROW and is_cut
+    return (Vector(sum(map(size_of, vectors))),) if is_flat else vectors
 
 
 def size_of(vector: Vector) -> Number:
@@ -171,6 +178,27 @@ def owned(weights: tuple[Weights, ...], devices: int) -> tuple[AlikeOwners, ...]
             found += _with_more(row, size, times, row.devices - first)
         rows = found
     return tuple(rows)
+
+
+def in_slices(units: Iterable[Unit], slice_: Number, devices: int) -> tuple[AlikeOwners, ...]:
+    """What each device has of units that are one vector, the first of them first, in slices.
+
+    Most slices are of one unit alone: those where one begins or ends are looked at.
+    """
+    parts, end = defaultdict[int, Counter[Number]](Counter), 0 * slice_
+    for unit in units:
+        size = sum(map(size_of, unit.vectors))
+        for _ in range(unit.times if size else 0):
+            start, end = end, end + size
+            for number in {start // slice_, ceil_div(end, slice_) - 1}:
+                meets = min(end, (number + 1) * slice_) - max(start, number * slice_)
+                parts[number][meets] += 1
+    rows, before = list[AlikeOwners](), 0
+    for number in sorted(parts):
+        rows += [AlikeOwners({slice_: 1}, number - before)] if number > before else []
+        rows.append(AlikeOwners(parts[number]))
+        before = number + 1
+    return (*rows, AlikeOwners({}, devices - before)) if devices > before else tuple(rows)
 
 
 def _with_more(row: AlikeOwners, size: Number, times: int, devices: int) -> Iterator[AlikeOwners]:

@@ -41,9 +41,6 @@ UNEVEN = (
     "values"
 )
 OF_KEYS = tuple(f"{of}_{kind}" for of in ("key", "value") for kind in ("weight", "bias"))
-# DeepSpeed, runtime/zero/stage_1_and_2.py, lines 347, 392 and 439: nccl_start_alignment_factor;
-# runtime/utils.py: align_dense_tensors
-ALIGNED = 2
 # transformers 5.23: integrations/sdpa_attention.py, models/*/modeling_*.py
 OF_ONE_KEY = (
     "Falcon gives scaled_dot_product_attention one head of keys for all queries, which has no kernel: "
@@ -75,8 +72,6 @@ def unlike(plan: Plan) -> Iterator[str]:
         yield SLICED
     if "megatron" in kin and isinstance(plan.model, Transformer):
         yield from (_of_heads(plan, plan.model, axis) for axis in cuts if axis.copies_of)
-    if "zero-offload" in kin:
-        yield from _of_one_vector(plan.fullest)
     if "ddp" in kin:
         yield from _of_buckets(plan.fullest)
     if not isinstance(plan.model, Transformer):
@@ -103,23 +98,6 @@ def _of_heads(plan: Plan, model: Transformer, copies: Axis) -> str:
     has = sum(size for name, size in sizes.items() if name.endswith(OF_KEYS))
     own = quotient(has, plan.mesh[copies.name])
     return HEADS.format(sent=(devices - 1) * (each + beside), own=own, counts=has)
-
-
-def _of_one_vector(stage: StageCosts) -> Iterator[str]:
-    """Of DeepSpeed's ZeRO-1 and 2: weights of a group of the optimizer's are one vector, cut evenly."""
-    found = counts = 0
-    for costs in (group.costs for group in stage.groups):
-        rest, sizes = costs.schedule.rest, costs.sizes
-        slices = rest(State.OPTIMIZER).sharded
-        if slices and not rest(State.PARAMETERS).sharded:
-            found += ALIGNED * ceil_div(sizes.psi, ALIGNED * group_size(sizes.mesh, slices))
-            counts += sizes.at_rest(State.OPTIMIZER, slices)
-    if found != counts:
-        yield (
-            f"weights are one vector, padded to a multiple of {ALIGNED} elements for each slice, which "
-            f"has {found:,} where {counts:,} are counted; several groups of weights of an optimizer's "
-            "are padded each"
-        )
 
 
 def _of_buckets(stage: StageCosts) -> Iterator[str]:

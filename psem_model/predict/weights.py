@@ -13,9 +13,11 @@ from psem_model.predict.states import Prediction, predict_schedule
 from psem_model.predict.units import (
     Weights,
     dealt,
+    in_slices,
     owned,
     size_of,
     units_of,
+    units_of_size,
     weights_of,
     weights_of_shapes,
 )
@@ -35,11 +37,11 @@ from spec.language.schedule import (
 )
 from spec.language.steps import Group as Scheduled
 from spec.models.opaque import PARAMETERS, Shapes
-from spec.models.profiles import COUNT_BYTES, Profile, Units
+from spec.models.profiles import COUNT_BYTES, Padding, Profile, Units
 from spec.models.states import BytePolicy, State
 from spec.models.transformer import HEAD, is_layer
 from spec.models.values import Role, Value
-from spec.numbers.arithmetic import DIVISIBLE, EXACT, Number
+from spec.numbers.arithmetic import DIVISIBLE, EXACT, Number, ceil_div
 from spec.pipelines.stages import Piece
 
 ADDS = Kind.BACKWARD, Buffer.GRADIENTS  # to gradients that are there
@@ -143,12 +145,22 @@ class StageWeights:
         psi = sum(self.has.counts[part] * size for part, size in sums.items())
         largest = max(sums, key=lambda part: sums[part])
         known = self._known(names)
-        cut = schedule.rest(State.OPTIMIZER).sharded if self.profile.owners else ()
+        is_known = PARAMETERS.name not in names or bool(self.shapes)
+        has_owners = self.profile.owners and is_known
+        cut = schedule.rest(State.OPTIMIZER).sharded if has_owners else ()
         along = {axis: int(size) for axis, size in mesh.items() if axis in cut}
-        in_turn = dealt(known, prod(along.values())) if _pass_in_slices(schedule, cut) else known
+        is_dealt = self.profile.padding is Padding.WEIGHT and _pass_in_slices(schedule, cut)
+        in_turn = dealt(known, prod(along.values())) if is_dealt else known
         has_units = self.unit is None and self.profile.has_units
         units = units_of(in_turn, self.profile, self.policy.g) if has_units else ()
-        owners = self._owners(known, along) if cut else None
+        owners, beside = None, self._beside(names)
+        if cut and self.profile.padding is Padding.WEIGHT:
+            owners = self._owners(known, along)
+        elif cut:
+            units = units or units_of_size(psi, self.unit or psi)
+            owners = self._slices(psi, units, along, schedule)
+            padding = owners.padding_of(psi)  # the weights are parts of the vector
+            beside[State.PARAMETERS] = beside.get(State.PARAMETERS, 0) + padding
         sizes = Sizes(
             psi,
             mesh,
@@ -156,18 +168,18 @@ class StageWeights:
             min(psi, sums[largest] if self.unit is None else self.unit),
             EXACT if self.padded else DIVISIBLE,
             units=units,
-            ahead=self.profile.prefetch if units else 0,
+            ahead=self.profile.prefetch if has_units and units else 0,
             unpadded=self.profile.unpadded,
             device=self.place,
             owners=owners,
-            beside=self._beside(names),
+            beside=beside,
         )
         brought = self._brought(schedule, known) if PARAMETERS.name not in names else []
         devices = prod(mesh[axis] for axis in schedule.rest(State.GRADIENTS).sharded)
-        touched = most_touched(brought, int(devices)) if brought else None
+        padded = psi + (owners.padding_of(psi) if owners else 0)
+        touched = most_touched(brought, ceil_div(padded, int(devices))) if brought else None
         costs = predict_schedule(schedule, sizes, self.micro_steps, touched)
         count = owners.count if owners else sum(of.times * len(of.vectors) for of in known)
-        is_known = PARAMETERS.name not in names or bool(self.shapes)
         is_counted = self.profile.step_counts and self.policy.counts_steps and is_known
         counts = COUNT_BYTES * count if is_counted else 0
         copied = self._copied(schedule, costs.sizes)
@@ -257,12 +269,29 @@ class StageWeights:
         place = {axis: self.place[axis] for axis in along} if self.place else {}
         return Owners(along, owned(known, prod(along.values())), self.profile.fills, place)
 
+    def _slices(
+        self, psi: Number, units: Sequence[Unit], along: Mapping[str, int], schedule: Schedule
+    ) -> Owners:
+        """The slices of all units, as one vector, that devices alone update."""
+        place = {axis: self.place[axis] for axis in along} if self.place else {}
+        devices, multiple = prod(along.values()), self.profile.elements_a_device
+        whole = EXACT if self.padded else DIVISIBLE
+        slice_ = multiple * whole.shard(psi, psi, multiple * devices)
+        if not _sums_slices(schedule, tuple(along)):  # it does not matter which units they are of
+            units = units_of_size(psi, psi)
+        return Owners(along, in_slices(units, slice_, devices), False, place, slice_)
+
 
 def _pass_in_slices(schedule: Schedule, axes: Axes) -> bool:
     """Whether slices along some axes pass unit by unit: it matters who owns which weight of a unit."""
     passing = [op for op in schedule.ops if op.takes_room or op.kind in REDUCTIONS]
     gathered = (op.axes if op.kind is Kind.ALL_GATHER else () for op in passing)
     return any({*op.within, *along} & {*axes} for op, along in zip(passing, gathered, strict=True))
+
+
+def _sums_slices(schedule: Schedule, axes: Axes) -> bool:
+    """Whether slices along some axes are summed over devices that have the same: each unit's part."""
+    return any(op.kind is Kind.ALL_REDUCE and {*op.within} & {*axes} for op in schedule.ops)
 
 
 def _gathered_by(gather: Op, sizes: Sizes) -> Number:

@@ -164,7 +164,7 @@ def _buckets(file: File, path: Keys, before: Any, given: Any) -> tuple[int, int]
 WIDTH = _width(1, 2, 4, 8)
 TRUTHS = (
     *("repeats", "maximum", "step_counts", "each", "holds", "holds_root", "copies", "apart"),
-    *("sums_first", "like_gradients", "owners", "placeholders", "at_once", "weighs_within", "fills"),
+    *("sums_first", "like_gradients", "placeholders", "at_once", "weighs_within", "fills"),
     *("waits_whole", "waits_staged", "stays", "sums_whole", "uneven", "copies_heads", "starts_whole"),
     *("composes", "scales_in_full", "gathers_again", "routes", "views", "adds_back", "root_beside"),
     *("rings_in_full", "adds_alone", "masks", "heads_alike", "keeps_given"),
@@ -190,6 +190,7 @@ CHANGES: dict[str, Change] = {
     "buckets": _buckets,
     "uses": _number(1, 8, "how often the optimizer uses a gradient"),
     "words_a_device": _number(1, 65536, "of how many words for each device there is a multiple"),
+    "elements_a_device": _number(1, 65536, "of how many elements a slice has a multiple"),
     "policy": _policy,
     "gathered": WIDTH,
     "reduced": _width(Fraction(1, 2), 1, 2, 4, 8),

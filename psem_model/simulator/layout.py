@@ -120,25 +120,34 @@ class Layout:
     Rows that hold a slice have its cells in row-major order, each padded to `chunk` elements. Rows
     that hold everything have `length` elements in order, and padding after them if they were gathered.
     A unit is a vector, or several, each with rows of its own: a cell has whole rows of each. Or it has
-    whole vectors: `owners`, the cell that each is in; then `chunk` is that of the longest cell.
+    whole vectors: `owners`, the cell that each is in; then `chunk` is that of the longest cell, or of
+    a `room` that each has. `padding`: elements that cells have beside, of this unit and others.
     """
 
     def __init__(
-        self, cluster: Cluster, cut: tuple[str, ...], *vectors: Vector, owners: tuple[int, ...] = ()
+        self,
+        cluster: Cluster,
+        cut: tuple[str, ...],
+        *vectors: Vector,
+        owners: tuple[int, ...] = (),
+        room: int | None = None,
+        padding: tuple[int, ...] = (),
     ) -> None:
         self.cluster, self.length = cluster, sum(length for length, _ in vectors)
-        self.vectors, self.owners = vectors, owners
+        self.vectors, self.owners, self.room = vectors, owners, room
         self.cut = tuple(a for a in cluster.names if a in cut)
         self.sizes = tuple(cluster.sizes[a] for a in self.cut)
         cells = prod(self.sizes)
         if owners:
             lengths = [length for length, _ in vectors]
-            self.chunk = int(np.bincount(owners, weights=lengths, minlength=cells).max())
+            longest = int(np.bincount(owners, weights=lengths, minlength=cells).max())
+            self.chunk = longest if room is None else min(room, self.length)
             self.slots = _slots_of_owners(vectors, owners, cells, self.chunk)
         else:
             chunks = [-(-length // (cells * row)) * row for length, row in vectors]
             self.chunk = sum(chunks)
             self.slots = _slots(vectors, chunks, cells)
+        self.padding = np.array(padding or [0] * cells)
         self.padded = cells * self.chunk
         self.slot_of = np.argsort(self.slots)
         self._places: dict[tuple[Slice, Slice, int], _Places] = {}
@@ -159,9 +168,18 @@ class Layout:
             return self.length
         return self.padded // prod(self.cluster.sizes[a] for a, _ in held)
 
+    def most(self, held: Slice) -> int | None:
+        """Elements that there is room for in slices of all units, if these are one vector."""
+        cells = prod(self.cluster.sizes[a] for a in self.cut if a not in dict(held))
+        return None if self.room is None or not held else cells * self.room
+
     def known(self, held: Slice) -> Array:
         """How many elements a slice has on each device (devices,), without padding."""
         return np.asarray((self.elements(held) < self.length).sum(1))
+
+    def rests(self, held: Slice) -> Array:
+        """The same, with the padding that rests there, and is gathered from there."""
+        return np.asarray(self.known(held) + self.padding[self._cells(held)].sum(1))
 
     def in_parts(self, held: Slice, parts: int) -> Array:
         """Elements of one of so many parts of each vector that is in a slice (devices,)."""
@@ -175,21 +193,25 @@ class Layout:
         if not held:
             return np.broadcast_to(np.arange(self.length), (self.cluster.devices, self.length))
         if held not in self._elements:
-            shifts, d = dict(held), self.cluster.devices
-            free = [a for a in self.cut if a not in shifts]
-            cell = np.zeros((d, *(1 for _ in free)), np.int64)
-            for axis, n in zip(self.cut, self.sizes, strict=True):
-                shape = [1] * (1 + len(free))
-                if axis in shifts:
-                    shape[0] = d
-                    coordinate = (self.cluster.coordinates[axis] + shifts[axis]) % n
-                else:
-                    shape[1 + free.index(axis)] = n
-                    coordinate = np.arange(n)
-                cell = cell * n + coordinate.reshape(shape)
-            cells = cell.reshape(d, -1)[:, :, None] * self.chunk + np.arange(self.chunk)
-            self._elements[held] = self.slots[cells.reshape(d, -1)]
+            places = self._cells(held)[:, :, None] * self.chunk + np.arange(self.chunk)
+            self._elements[held] = self.slots[places.reshape(len(places), -1)]
         return self._elements[held]
+
+    def _cells(self, held: Slice) -> Array:
+        """The cells of a slice on each device (devices, cells)."""
+        shifts, d = dict(held), self.cluster.devices
+        free = [a for a in self.cut if a not in shifts]
+        cell = np.zeros((d, *(1 for _ in free)), np.int64)
+        for axis, n in zip(self.cut, self.sizes, strict=True):
+            shape = [1] * (1 + len(free))
+            if axis in shifts:
+                shape[0] = d
+                coordinate = (self.cluster.coordinates[axis] + shifts[axis]) % n
+            else:
+                shape[1 + free.index(axis)] = n
+                coordinate = np.arange(n)
+            cell = cell * n + coordinate.reshape(shape)
+        return cell.reshape(d, -1)
 
     def _find(self, held: Slice, wanted: Slice, room: int) -> _Places:
         """Where rows of `room` elements, which hold one slice, have those of another."""
@@ -323,10 +345,15 @@ def cluster_of(mesh: tuple[tuple[str, int], ...]) -> Cluster:
 
 @lru_cache(maxsize=64)
 def layout_of(
-    cluster: Cluster, cut: tuple[str, ...], *vectors: Vector, owners: tuple[int, ...] = ()
+    cluster: Cluster,
+    cut: tuple[str, ...],
+    *vectors: Vector,
+    owners: tuple[int, ...] = (),
+    room: int | None = None,
+    padding: tuple[int, ...] = (),
 ) -> Layout:
     """How a unit is cut, with the tables made for it before."""
-    return Layout(cluster, cut, *vectors, owners=owners)
+    return Layout(cluster, cut, *vectors, owners=owners, room=room, padding=padding)
 
 
 def _slots(vectors: Iterable[Vector], chunks: Iterable[int], cells: int) -> Array:

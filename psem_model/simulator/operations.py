@@ -61,7 +61,13 @@ class Executor:
         self.model, self.data = model, data
         self.arithmetic, self.cluster = data.arithmetic, data.cluster
         self.layouts = [
-            layout_of(data.cluster, schedule.cut, *unit.vectors, owners=unit.owners) for unit in cuts
+            layout_of(
+                *(data.cluster, schedule.cut, *unit.vectors),
+                owners=unit.owners,
+                room=unit.slice,
+                padding=unit.padding,
+            )
+            for unit in cuts
         ]
         adds_back = micro_steps > 1 and schedule.rest(State.GRADIENTS).host
         policy = policy if adds_back else replace(policy, added=0)
@@ -213,9 +219,9 @@ class Executor:
             return None
         if op.kind is Kind.ALL_REDUCE:  # weight by weight, where a device has its own alone
             return layout.in_parts(within, self.cluster.group(op.axes).size) if within else None
-        sizes = layout.known(own)
+        sizes = layout.rests(own) if op.kind is Kind.ALL_GATHER else layout.known(own)
         if self.rests.fills and op.phase is Phase.PUBLISH and unit == 0:
-            every = sum(each.known(each.slice(op.within + op.axes)) for each in self.layouts)
+            every = sum(each.rests(each.slice(op.within + op.axes)) for each in self.layouts)
             return np.asarray(sizes + (every == 0))
         return sizes
 
@@ -259,7 +265,7 @@ class Executor:
         """Over the host link go a device's own elements, if it has no others on the host."""
         layout = self.layouts[unit]
         is_own = moved and (layout.owners or op.state in self.rests.unpadded)
-        elements = layout.known(moved) if is_own else layout.size(moved)
+        elements = layout.rests(moved) if is_own else layout.size(moved)
         is_brought = self.store.meter.adds_back(op)
         brought = elements if self.touched is None else self.touched * (unit == 0)
         self.network.to_host(brought if is_brought else elements)

@@ -56,10 +56,10 @@ def dealt(lengths: Sequence[int], devices: int) -> list[int]:
     return found
 
 
-def touched(lengths: Sequence[int], slices: int) -> int:
-    """Elements of the weights that one of so many equal slices of all of them meets, at most."""
+def touched(lengths: Sequence[int], slices: int, padding: int) -> int:
+    """Elements of the weights that one of so many equal slices of all, with padding, meets at most."""
     ends = np.cumsum(lengths)
-    size = -(-int(ends[-1]) // slices)
+    size = -(-int(ends[-1] + padding) // slices)
     begins = np.arange(slices)[:, None] * size
     meets = (ends > begins) & (ends - lengths < begins + size)
     return int((meets * np.asarray(lengths)).sum(1).max())
@@ -191,7 +191,7 @@ class Placed:
         self.brought: Number = policy.added * max(lengths) if is_whole else 0
         if is_whole and self.run.store.meter.added:
             devices = prod(self.cluster.sizes[axis] for axis in gradients.sharded)
-            self.run.touched = touched(lengths, devices)
+            self.run.touched = touched(lengths, devices, sum(cuts[-1].padding))
             self.run.store.meter.adds_slices = False
         weights = self.units(self.vectors({key: found.array for key, found in self.slices.items()}))
         kept = self.run.store.moments
@@ -412,7 +412,9 @@ class Placed:
 
 
 def _count_of_most(cuts: Sequence[Cut]) -> int:
-    """How many weights a device owns: the first of those that have most elements."""
+    """How many weights a device owns, a slice as one: the first of those with most elements."""
+    if any(cut.slice for cut in cuts):
+        return 1
     pairs = [
         (owner, length)
         for cut in cuts

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from psem_model.simulator.layout import Vector
 from spec.models.states import State
@@ -14,10 +16,14 @@ class Cut:
     """A unit of vectors, each of so many elements in rows, of which devices have whole ones.
 
     `owners`: if devices have whole vectors, the number of each one's among those that slices are along.
+    `slice`: if all units are one vector, the elements of a slice, of which any unit has room for no
+    more; `padding`: at the vector's end, on each of those devices.
     """
 
     vectors: tuple[Vector, ...]
     owners: tuple[int, ...] = ()
+    slice: int | None = None
+    padding: tuple[int, ...] = ()
 
     @property
     def length(self) -> int:
@@ -53,6 +59,23 @@ class Rests:
     ahead: int = 0
     placeholders: bool = False
     adds_alone: bool = False
+
+
+def in_slices(lengths: Iterable[int], devices: int, multiple: int) -> tuple[Cut, ...]:
+    """Units that are one vector, cut in slices, each of a multiple of so many elements, with padding.
+
+    Padding is the last unit's.
+    """
+    ends = np.cumsum([*lengths])
+    size = -(-int(ends[-1]) // (devices * multiple)) * multiple
+    owner = np.arange(ends[-1]) // size  # of each element
+    padding = tuple((size - np.bincount(owner, minlength=devices)).tolist())
+    found = []
+    for of in np.split(owner, ends[:-1]):
+        owners, counts = np.unique(of, return_counts=True)
+        vectors = tuple((int(count), 1) for count in counts)
+        found.append(Cut(vectors, tuple(owners.tolist()), size))
+    return (*found[:-1], replace(found[-1], padding=padding))
 
 
 PADDED = Rests()

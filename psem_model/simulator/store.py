@@ -238,7 +238,8 @@ class Store:
         if rest is not None and rest.stored and (block is None or block.room != own):
             zeros = self.zeros(buffer, unit, own)
             self.sides[buffer, unit] = host
-            self._place(buffer, unit, Block(zeros, own, host, own, zeros.shape[-1]))
+            elements = self._left(buffer, unit, host, own, zeros.shape[-1])
+            self._place(buffer, unit, Block(zeros, own, host, own, elements))
         else:
             self.clear(buffer, unit, host, ())
 
@@ -263,7 +264,8 @@ class Store:
         if here is not None and covers(here.held, held):
             own = self.layouts[unit].take(here.array, here.held, held, self.poison)
             self._drop(buffer, unit)
-            self._place(buffer, unit, Block(own, held, host, held, own.shape[-1]))
+            elements = self._left(buffer, unit, host, held, own.shape[-1])
+            self._place(buffer, unit, Block(own, held, host, held, elements))
             self.sides[buffer, unit] = host
 
     def note_copy(self, op: Op, unit: int, within: Slice) -> None:
@@ -303,8 +305,9 @@ class Store:
         for (buffer, unit), block in self.blocks.items():
             layout = self.layouts[unit]
             is_own = buffer in RESTING and (layout.owners or STATE_OF[buffer] in unpadded)
-            if is_own and block.host is host and block.room and block.elements:
-                more = block.elements - layout.known(block.room)[devices]
+            is_there = block.host is host and (block.room or buffer is Buffer.PARAMETERS)
+            if is_own and is_there and self.rests[buffer].stored:
+                more = block.elements - layout.rests(block.room)[devices]
                 padding[buffer] = padding.get(buffer, 0) + more
         for buffer, more in padding.items():
             found[STATE_OF[buffer]] -= int(more.min()) * self.meter.width(buffer, host)
@@ -328,6 +331,18 @@ class Store:
         for buffer, block in self.dropped:
             self.meter.take(buffer, block)
         self.dropped.clear()
+
+    def _left(self, buffer: Buffer, unit: int, host: bool, room: Slice, elements: int) -> int:
+        """Elements that a block takes: of all units as one vector, what others leave of a slice."""
+        most = self.layouts[unit].most(room)
+        if most is None:
+            return elements
+        others = (
+            block.elements
+            for (of, other), block in self.blocks.items()
+            if of is buffer and other != unit and block.host is host and block.room
+        )
+        return max(0, min(elements, most - sum(others)))
 
     def _place(self, buffer: Buffer, unit: int, block: Block) -> None:
         """A new block, for which there is room before what it replaces is dropped."""
@@ -375,6 +390,7 @@ class Store:
         room = needed if here is None or replaced else common(here.room, needed)
         as_is = piece.fresh and replaced and parts == ALL and needed == support
         elements = piece.array.shape[-1] if as_is else layout.size(room)
+        elements = self._left(buffer, unit, host, room, elements)
         copied = 0
         if buffer in (Buffer.FRESH, Buffer.TIED) and self.meter.makes_copies and not host:
             is_padded = self.pads_copies and not room and not layout.owners

@@ -84,7 +84,8 @@ def elements_sent(op: Op, schedule: Schedule, sizes: Sizes) -> Number:
 
 def _by_owners(op: Op, sizes: Sizes) -> bool:
     """Whether an operation brings weights, each from its one owner, to all devices."""
-    return sizes.owners is not None and op.kind is Kind.ALL_GATHER and op.phase is Phase.PUBLISH
+    whole = sizes.owners is not None and sizes.owners.slice is None
+    return whole and op.kind is Kind.ALL_GATHER and op.phase is Phase.PUBLISH
 
 
 def transfers(
@@ -144,15 +145,14 @@ def added_up(
     return sizes.policy.added * sizes.at_rest(State.GRADIENTS, slices)
 
 
-def most_touched(runs: Sequence[tuple[Sequence[int], int]], slices: int) -> int:
-    """Elements of the weights of which one of so many equal slices has any part, at most.
+def most_touched(runs: Sequence[tuple[Sequence[int], int]], size: int) -> int:
+    """Elements of the weights of which a slice of so many elements has any part, at most.
 
     Slices are of all weights, one after the other. `runs`: sizes of weights, and how often they follow.
     (DeepSpeed, runtime/zero/stage_1_and_2.py: get_partition_info)
     """
     starts = [0, *accumulate(times * sum(sizes) for sizes, times in runs)]
     within = [[0, *accumulate(sizes)] for sizes, _ in runs]
-    size = ceil_div(starts[-1], slices)
 
     def weight_at(element: int) -> tuple[int, int]:
         """Where the weight that has an element starts, and where the next one does."""

@@ -53,12 +53,12 @@ class Unit:
     times: int = 1  # as many units, one after the other, are alike
 
 
-def _most_owned(unit: Unit) -> Number:
-    """Elements of a unit on the device that has most of it, of whole vectors."""
+def _most_owned(unit: Unit, slice_: Number | None) -> Number:
+    """Elements of units that a device owns, at most: whole vectors, or what a slice has room for."""
     held = Counter[int | None]()
     for vector in unit.vectors:
         held[vector.owner] += vector.rows * vector.row
-    return max(held.values())
+    return unit.times * (max(held.values()) if slice_ is None else min(held.total(), slice_))
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Sizes:
     are gathered before their turn. `turn`: the one that passes now.
     `unpadded`: states of which a device has its own rows alone, if there are `units`: at `device`, or
     else of the first one. `beside`: elements of states that rest whole, more than Psi; or fewer.
-    `owners`: if slices are whole weights, each of its owner.
+    `owners`: if slices are whole weights, each of its owner, or of all units as one vector.
     """
 
     psi: Number
@@ -110,7 +110,9 @@ class Sizes:
         """Elements that a device keeps of a state that is sharded over `axes`."""
         if not axes and state in self.beside:
             return self.psi + self.beside[state]
-        if not self.units or state not in self.unpadded or not axes or self.owners:
+        if self.owners and self.owners.has_slices_along(axes):
+            return self.owners.slice_elements(axes)
+        if not self.units or state not in self.unpadded or not axes:
             return self.slice(axes)
         vectors = ((vector, unit.times) for unit in self.units for vector in unit.vectors)
         return sum(times * self._own_rows(v.rows, axes) * v.row for v, times in vectors)
@@ -157,8 +159,10 @@ class Sizes:
         Of units of several sizes, of those that are `passing`.
         """
         if self.owners and self.owners.has_slices_along(axes):
-            most = self._cells(axes)[0] * sum(map(_most_owned, passing))
-            return most if passing else self.owners.slice_elements(axes)
+            cells, _ = self._cells(axes)
+            if span is not Span.UNIT or not passing:
+                return min(self.owners.slice_elements(axes), cells * self.psi)
+            return cells * sum(_most_owned(unit, self.owners.slice) for unit in passing)
         if self.units:
             return self._slice_of_units(axes, passing if span is Span.UNIT else self.units)
         unit = self.psi if self.unit is None else self.unit
@@ -179,10 +183,7 @@ class Sizes:
         return slices * self.slice(within + axes, span, passing) * self.policy.bytes_copied
 
     def _cells(self, axes: tuple[str, ...]) -> tuple[Number, Number]:
-        """Cells that a device has of what is sharded over `axes`, and cells in all.
-
-        What is whole along all axes that anything is cut along has no cells.
-        """
+        """Cells that a device has of what is sharded over `axes`, and in all; none of what is whole."""
         is_whole = not {*axes} & {*self.cut}
         others = () if is_whole else tuple(a for a in self.cut if a not in axes)
         return group_size(self.mesh, others), group_size(self.mesh, axes + others)

@@ -1,7 +1,8 @@
-"""Whole weights with one owner each, in place of equal slices: what devices hold of them, and send.
+"""What has one owner, in place of equal slices of each unit: what devices hold of it, and send.
 
-Each weight is updated by its owner, which sends it to the others. Along a ring every chunk passes all
-devices but one: a sum ends at its owner, and what is gathered ends before the device that it is from.
+Whole weights, or slices of all units as one vector: each is updated by its owner, which sends it to
+the others. Along a ring every chunk passes all devices but one: a sum ends at its owner, and what is
+gathered ends before the device that it is from.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
+from math import prod
 from operator import add, sub
 
 from spec.devices.mesh import Axes, Device
@@ -21,7 +23,7 @@ Grid = Number | tuple[tuple[int, "Grid"], ...]
 
 @dataclass(frozen=True)
 class AlikeOwners:
-    """So many devices in a row, each of which owns as many weights of each size."""
+    """So many devices in a row, each of which owns as many weights, or parts of units, of each size."""
 
     weight_sizes: Mapping[Number, int]
     devices: int = 1
@@ -42,13 +44,15 @@ class Owners:
     """`mesh`: the axes along which owners are, the outer one first.
 
     `rows`: all devices, in order. `fills`: who has none sends an element in their place. `device`: the
-    one that is asked about; none: who has, or sends, most.
+    one that is asked about; none: who has, or sends, most. `slice`: of one vector, the elements of a
+    slice, with padding, which rests, and is gathered.
     """
 
     mesh: Mapping[str, int]
     rows: tuple[AlikeOwners, ...]
     fills: bool = False
     device: Device = field(default_factory=dict)
+    slice: Number | None = None
 
     def has_slices_along(self, axes: Axes) -> bool:
         """Whether what lies in slices along some axes is weights of owners."""
@@ -56,14 +60,20 @@ class Owners:
 
     @property
     def count(self) -> int:
-        """How many weights a device owns: the first of those that have most elements."""
+        """How many weights a device owns, a slice as one: the first of those with most elements."""
+        if self.slice is not None:
+            return 1
         if not self.device:
             return max(self.rows, key=lambda row: row.elements).count
         return int(self._most(self._of_slices(tuple(self.mesh), lambda row: row.count)))
 
+    def padding_of(self, psi: Number) -> Number:
+        """Elements of padding of all slices of one vector of so many."""
+        return 0 if self.slice is None else prod(self.mesh.values()) * self.slice - psi
+
     def slice_elements(self, axes: Axes) -> Number:
-        """Elements of a slice along some axes."""
-        return self._most(self._elements(axes))
+        """Elements of a slice along some axes, with padding."""
+        return self._most(self._of_slices(axes, self._padded))
 
     def sent_to_scatter(self, axes: Axes, within: Axes) -> Number:
         """Elements sent while slices are summed, each to those who own it along some axes."""
@@ -71,7 +81,7 @@ class Owners:
 
     def sent_to_gather(self, axes: Axes, within: Axes) -> Number:
         """Elements sent while each slice goes from those who own it along some axes to the others."""
-        own = _each(max, self._elements(within + axes), int(self.fills))
+        own = _each(max, self._of_slices(within + axes, self._padded), int(self.fills))
         in_all = self._summed(own, tuple(axis for axis in self.mesh if axis not in axes))
         if not self.device:
             return self._most(_each(sub, in_all, own))
@@ -103,6 +113,9 @@ class Owners:
                 place -= times
         assert not isinstance(grid, tuple)
         return grid
+
+    def _padded(self, row: AlikeOwners) -> Number:
+        return row.elements if self.slice is None else self.slice
 
     def _elements(self, axes: Axes) -> Grid:
         """Elements of the slice that each device has along some axes."""

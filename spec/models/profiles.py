@@ -45,10 +45,12 @@ class Samples(Enum):
 
 
 class Padding(Enum):
-    """What is never cut between devices."""
+    """What is cut between devices, and padded."""
 
-    ELEMENT = "element"  # a unit is one flat vector
-    ROW = "row"  # each weight is cut by rows of its first dimension
+    ELEMENT = "element"  # each unit, as one flat vector
+    ROW = "row"  # each weight, by rows of its first dimension
+    WEIGHT = "weight"  # none: each weight is updated by one device, where optimizer state is cut
+    VECTOR = "vector"  # all units, as one flat vector, where optimizer state is cut
 
 
 @dataclass(frozen=True)
@@ -91,14 +93,13 @@ class Profile:
     `weighs_within`: odds of experts weigh what their last product reads. `held`: values that are kept
     gathered, if they are gathered; `gathers_again`: other activations are gathered for backward alone,
     even where all is made again. `words_a_device`: words are padded to a multiple of so many for each
-    device that cuts them.
+    device that cuts them; `elements_a_device`: so is the one vector of all units.
     `buckets`: bytes of the first bucket, and of each other one. `copies`: gradients are copied to be
     reduced. `apart`: terms of a cotangent are summed over devices one by one, and not together.
     `sums_first`: terms of gradients over axes that cut weights are summed before others, as they are.
     `uses`: of a gradient by Adam, each of which sums such terms, if they are several.
-    `owners`: each weight is updated by one device, where optimizer state is cut; `fills`: one that owns
-    none has an element in their place. `adds_alone`: the gradient of a weight is an array of its own
-    until it is added to those of other micro-steps. `waits_whole`: gradients wait whole for the last
+    `fills`: who owns no weight has an element in their place. `adds_alone`: the gradient of a weight is an array of
+    its own until it is added to those of other micro-steps. `waits_whole`: gradients wait whole for the last
     micro-step, and leave the slices that are updated; `waits_staged`: those of a pipeline do. `stays`:
     in a pipeline what backward gathers stays until a forward has read it, or gradients are reduced.
     `sums_whole`: gradients are summed whole, and stay so, whatever an update reads of them. `uneven`:
@@ -160,13 +161,13 @@ class Profile:
     apart: bool = False
     sums_first: bool = False
     uses: int = 1
-    owners: bool = False
     at_once: bool = False
     rings_in_full: bool = False
     weighs_within: bool = False
     held: frozenset[str] = frozenset()
     gathers_again: bool = False
     words_a_device: int = 1
+    elements_a_device: int = 1
     fills: bool = False
     adds_alone: bool = False
     waits_whole: bool = False
@@ -182,6 +183,11 @@ class Profile:
     places: tuple[tuple[State, str], ...] = ()
     names: tuple[str, ...] = ("textbook",)
     like: frozenset[str] = frozenset()
+
+    @property
+    def owners(self) -> bool:
+        """Whether devices own weights, or slices of them all, and no slices of each unit."""
+        return self.padding in (Padding.WEIGHT, Padding.VECTOR)
 
     @property
     def has_units(self) -> bool:
@@ -206,8 +212,8 @@ class Profile:
     @property
     def tells_arrays(self) -> bool:
         """Whether it matters which weights are one array."""
-        by_array = self.padding is Padding.ROW or self.units is Units.PARAMETER
-        return by_array or self.owners or self.step_counts
+        by_array = self.padding in (Padding.ROW, Padding.WEIGHT) or self.units is Units.PARAMETER
+        return by_array or self.step_counts
 
     @property
     def wholes(self) -> dict[State, frozenset[str]]:
@@ -218,8 +224,7 @@ class Profile:
     @property
     def says_types(self) -> bool:
         """Whether it says anything of the types of states."""
-        passing = self.gathered, self.reduced, self.quantised
-        return bool(self.policy) or passing != (None, None, None)
+        return bool(self.policy) or {self.gathered, self.reduced, self.quantised} != {None}
 
     def in_plan(self, policy: BytePolicy, is_staged: bool) -> Profile:
         """With what follows from a plan: from its optimizer, and from whether layers are in stages."""
@@ -298,8 +303,7 @@ def rows_of(weight: Value, part: Part) -> tuple[str, ...]:
 
 def made_by(weight: Value, part: Part) -> tuple[str, ...]:
     """The indices of a weight that its product makes."""
-    makes = part.first_readers[weight].makes
-    return tuple(index for index in weight.indices if index in makes.indices)
+    return tuple(i for i in weight.indices if i in part.first_readers[weight].makes.indices)
 
 
 def realised_parts(model: Model, profile: Profile, width: Number) -> tuple[Part, ...]:

@@ -62,7 +62,7 @@ def test_what_a_difference_leaves_as_it_is_is_derived_once():
         ("apart = true", "cp(2)", "tp(2)"),
         ("uneven = true", "tp(2)", ""),
         ("holds = true", "zero3(2)", "tp+sp(2)"),
-        ("owners = true", "dp(2)", "zero1(3)"),
+        ('padding = "weight"', "dp(2)", "zero1(3)"),
         ("buckets = [300, 300]", "tp(2)", "zero1(3)"),
         ("quantised = 1", "zero1(2)", "zero3(2)"),
         ('padding = "row"', "zero3(2)", ""),

@@ -8,9 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from psem_model.predict import units, weights
-from psem_model.predict.units import Weights, buckets, dealt, owned, size_of
-from spec.costs.memory import Vector
-from spec.models.profiles import Units
+from psem_model.predict.asked import Asked
+from psem_model.predict.read import read
+from psem_model.predict.units import Weights, buckets, dealt, in_slices, owned, size_of
+from spec.costs.memory import Unit, Vector
+from spec.models.profiles import Padding, Units
+from spec.models.states import State
 from tests.support.examples import examples
 from tests.support.profiled_plans import WITH_OWNERS, gathered_ahead, profiled
 
@@ -83,3 +86,55 @@ def test_a_plan_of_owners_costs_what_it_does_with_its_weights_dealt_one_by_one(p
     finally:
         weights._pass_in_slices = before
     assert found == expected
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 30), st.integers(1, 9)), min_size=1, max_size=5),
+    st.integers(1, 40),
+    st.integers(0, 3),
+)
+def test_slices_of_one_vector_have_what_they_have_element_by_element(of, slice_, more):
+    listed = [
+        n for n, size in enumerate(s for s, times in of for _ in range(times)) for _ in range(size)
+    ]
+    parts = [listed[start : start + slice_] for start in range(0, len(listed), slice_)]
+    expected = [Counter(Counter(part).values()) for part in parts] + [Counter()] * more
+    rows = in_slices([Unit((Vector(size),), times) for size, times in of], slice_, len(expected))
+    assert [Counter(row.weight_sizes) for row in rows for _ in range(row.devices)] == expected
+
+
+def test_slices_of_one_vector_are_at_most_two_rows_for_where_each_unit_begins_and_ends():
+    rows = in_slices([Unit((Vector(10**30),)), Unit((Vector(5),))], 2, 10**30)
+    assert len(rows) <= 2 * (2 + 2)
+    assert sum(row.devices for row in rows) == 10**30
+
+
+SHAPE = {"block": "gpt", "layers": "3", "hidden": "10", "heads": "2", "sequence": "4"}
+
+
+@pytest.mark.parametrize("devices", [1, 2, 3, 4, 5, 7])
+@pytest.mark.parametrize("vocabulary", ["11", "12"])
+@pytest.mark.parametrize("units", Units)
+def test_deepspeeds_weights_are_padded_once_in_whichever_units_gradients_pass(
+    devices, vocabulary, units
+):
+    """As align_dense_tensors pads them: to a multiple of two elements for each process."""
+    asked = Asked(
+        "predict",
+        f"zero-offload({devices})",
+        model=SHAPE | {"vocabulary": vocabulary},
+        profile="zero-offload",
+    )
+    plan = read(asked)
+    plan = replace(plan, profile=replace(plan.profile, units=units, buckets=(500, 500)))
+    padded = next(n for n in range(int(plan.psi), 10**6) if n % (2 * devices) == 0)
+    (group,) = plan.stages[0].groups
+    assert plan.profile.padding is Padding.VECTOR
+    assert group.costs.resting[State.PARAMETERS] == 2 * padded
+    hosted = group.costs.hosted
+    assert hosted[State.OPTIMIZER] == plan.policy.of(State.OPTIMIZER) * padded // devices
+    assert hosted[State.GRADIENTS] - group.brought == 4 * padded // devices
+    sent = {moved.collective: moved.elements for moved in group.costs.moves}
+    assert sent["all_gather"] == (devices - 1) * padded // devices
+    owned_least = max(0, plan.psi - (devices - 1) * padded // devices)
+    assert sent["reduce_scatter"] == plan.psi - owned_least

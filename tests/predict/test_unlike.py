@@ -116,21 +116,6 @@ def test_copies_of_keys_and_values_of_wide_heads_are_said():
 SHAPE = {"block": "gpt", "layers": "3", "hidden": "10", "heads": "2", "sequence": "4"}
 
 
-@pytest.mark.parametrize("devices", [2, 3, 4, 5, 7])
-@pytest.mark.parametrize("vocabulary", ["11", "12"])
-def test_slices_of_deepspeeds_one_vector_are_said_where_others_are_counted(devices, vocabulary):
-    """As align_dense_tensors pads it: to a multiple of two elements for each process."""
-    model = SHAPE | {"vocabulary": vocabulary}
-    plan = read(Asked("predict", f"zero-offload({devices})", model=model, profile="zero-offload"))
-    padded = next(n for n in range(int(plan.psi), 10**6) if n % (2 * devices) == 0)
-    (group,) = plan.stages[0].groups
-    counts = group.costs.hosted[State.OPTIMIZER] // plan.policy.of(State.OPTIMIZER)
-    said = [f"which has {padded // devices:,} where {counts:,} are counted"]
-    found = [note for note in unlike(plan) if "one vector" in note]
-    assert len(found) == (counts != padded // devices)
-    assert all(said[0] in note for note in found)
-
-
 def test_copies_of_all_buckets_may_be_there_at_once_and_that_is_said():
     model = SHAPE | {"hidden": "512", "vocabulary": "1000"}
     plan = read(Asked("predict", "dp(2)", model=model, profile="ddp+fp16-hook"))

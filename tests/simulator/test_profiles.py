@@ -16,6 +16,8 @@ from spec.models.profiles import TEXTBOOK, Profile, Units
 from tests.support.examples import examples, slow_but
 from tests.support.profiled_plans import (
     MODEL,
+    OF_ONE_VECTOR,
+    OPAQUE_OF_ONE_VECTOR,
     OPAQUE_WITH_OWNERS,
     WITH_OWNERS,
     gathered_ahead,
@@ -71,6 +73,14 @@ def test_the_simulator_copies_gradients_into_buckets_and_counts_what_is_predicte
 @given(WITH_OWNERS | OPAQUE_WITH_OWNERS)
 def test_the_simulator_deals_whole_weights_to_owners_and_counts_what_is_predicted(plan):
     found = measured(plan, Run())
+    assert found.divergence is None
+    assert not found.unequal
+
+
+@examples(25)
+@given(OF_ONE_VECTOR | OPAQUE_OF_ONE_VECTOR)
+def test_the_simulator_cuts_all_units_as_one_vector_and_counts_what_is_predicted(plan):
+    found = measured(plan, Run(2))
     assert found.divergence is None
     assert not found.unequal
 
@@ -142,7 +152,7 @@ def test_random_profiles_have_every_field_otherwise_than_the_textbook():
     assert otherwise | SAID == {field.name for field in fields(Profile)}
 
 
-@pytest.mark.parametrize("owners", ["", "\nowners = true"])
+@pytest.mark.parametrize("owners", ["", '\npadding = "weight"'])
 def test_what_is_copied_into_buckets_is_the_slice_that_is_summed(owners, tmp_path):
     text = f"buckets = [64, 64]\ncopies = true{owners}"
     plan = profiled_as(text, tmp_path, "zero1(3) * tp(2) * zero1(tensor)")

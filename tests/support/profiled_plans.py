@@ -13,7 +13,7 @@ from psem_model.predict.plan import Plan
 from psem_model.predict.read import read
 from psem_model.text.errors import BadInput
 from spec.models.opaque import Opaque
-from spec.models.profiles import Units
+from spec.models.profiles import Padding, Units
 from spec.models.states import POLICIES
 from spec.pipelines.pipeline import Order, Pipeline
 from spec.plans.compose import Product, factor
@@ -40,12 +40,14 @@ def anywhere(name, tmp_path):
 
 
 def with_owners(plan):
-    """The plan, with owners where there may be, if its profile has them."""
+    """The plan, with owners, or slices of one vector, where there may be, if its profile has them."""
+    if plan.profile.padding is Padding.WEIGHT:
+        plan = replace(plan, unit=None)
     try:
-        require_owners(replace(plan, unit=None))
+        require_owners(plan)
     except BadInput:
-        return replace(plan, profile=replace(plan.profile, owners=False))
-    return replace(plan, unit=None) if plan.profile.owners else plan
+        return replace(plan, profile=replace(plan.profile, padding=Padding.ELEMENT))
+    return plan
 
 
 @st.composite
@@ -55,7 +57,15 @@ def profiled(draw, *states):
     return with_owners(replace(plan, profile=profile, policy=profile.types(plan.policy)))
 
 
-WITH_OWNERS = profiled("zero1", "dp", "zero1+all").filter(lambda plan: plan.profile.owners)
+def owns(padding):
+    """Whether a plan's profile has some padding."""
+    return lambda plan: plan.profile.padding is padding
+
+
+WITH_OWNERS = profiled("zero1", "dp", "zero1+all").filter(owns(Padding.WEIGHT))
+OF_ONE_VECTOR = profiled("zero1", "zero2", "zero-offload", "zero1+all", "zero2+all").filter(
+    owns(Padding.VECTOR)
+)
 
 
 @st.composite
@@ -63,7 +73,8 @@ def gathered_ahead(draw):
     """Plans that gather parameters in units of their own sizes, some before their turn."""
     plan = draw(profiled("zero3", "fsdp", "hsdp", "zero3+all"))
     units = st.sampled_from([units for units in Units if units is not Units.LARGEST])
-    own = {"units": draw(units), "prefetch": draw(st.integers(1, 3)), "owners": False}
+    own = {"units": draw(units), "prefetch": draw(st.integers(1, 3))}
+    own["padding"] = draw(st.sampled_from((Padding.ELEMENT, Padding.ROW)))
     return replace(plan, unit=None, profile=replace(plan.profile, **own))
 
 
@@ -94,4 +105,7 @@ def opaque(draw, *states):
     return with_owners(replace(found, profile=profile))
 
 
-OPAQUE_WITH_OWNERS = opaque("zero1", "dp").filter(lambda plan: plan.profile.owners)
+OPAQUE_WITH_OWNERS = opaque("zero1", "dp").filter(owns(Padding.WEIGHT))
+OPAQUE_OF_ONE_VECTOR = opaque("zero1", "zero2", "zero-offload", "fused-update").filter(
+    owns(Padding.VECTOR)
+)
