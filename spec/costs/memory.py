@@ -198,8 +198,8 @@ class Sizes:
             if not axes:
                 return sum(vector.rows * vector.row for vector in unit.vectors)
             of_vectors = (shard(v.rows, v.rows, cells) * v.row for v in unit.vectors)
-            slice_ = others * sum(of_vectors)
-            return slice_ if passing == 1 else shard(slice_, slice_, passing)
+            cell = sum(of_vectors)
+            return others * (cell if passing == 1 else shard(cell, cell, passing))
 
         return sum(count * unit.times * of(unit) for unit, count in Counter(units).items())
 

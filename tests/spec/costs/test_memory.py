@@ -109,6 +109,13 @@ def test_only_updated_weights_come_from_their_owners():
     assert by_owners == {"S": {State.PARAMETERS}, "S*": set()}
 
 
+def test_each_cell_of_a_unit_is_cut_again_along_axes_that_it_only_passes_along():
+    """Of 50 elements, in two cells of 25, each of which two copies sum in halves."""
+    mesh, units = {"copies": 2, "shard": 1, "other": 2}, (Unit((Vector(50),)),)
+    sizes = Sizes(50, mesh, POLICY, cut=("shard", "other"), units=units)
+    assert sizes.slice(("copies", "shard")) == 2 * 13
+
+
 def test_what_no_owner_cuts_is_there_unit_by_unit():
     owners = Owners({BATCH: 4}, (AlikeOwners({4: 1}, 3), AlikeOwners({})))
     sizes = Sizes(12, {BATCH: 4}, POLICY, 3, cut=(BATCH,), owners=owners)
