@@ -9,7 +9,7 @@ import numpy as np
 
 from psem_model.simulator import network as ring
 from psem_model.simulator.arithmetic import Array, Number
-from psem_model.simulator.layout import Group, Slice, layout_of, meet
+from psem_model.simulator.layout import Group, Slice, meet
 from psem_model.simulator.models import STATISTICS, Backward, Data, Model
 from psem_model.simulator.network import Network
 from psem_model.simulator.passes import Pass, Turn
@@ -60,15 +60,7 @@ class Executor:
         self.schedule, self.micro_steps = schedule, micro_steps
         self.model, self.data = model, data
         self.arithmetic, self.cluster = data.arithmetic, data.cluster
-        self.layouts = [
-            layout_of(
-                *(data.cluster, schedule.cut, *unit.vectors),
-                owners=unit.owners,
-                room=unit.slice,
-                padding=unit.padding,
-            )
-            for unit in cuts
-        ]
+        self.layouts = [unit.layout(data.cluster, schedule.cut) for unit in cuts]
         adds_back = micro_steps > 1 and schedule.rest(State.GRADIENTS).host
         policy = policy if adds_back else replace(policy, added=0)
         self.store = Store(schedule, self.layouts, data.unknown, policy)

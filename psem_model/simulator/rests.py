@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from psem_model.simulator.layout import Vector
+from psem_model.simulator.layout import Cluster, Layout, Vector, layout_of
 from spec.models.states import State
 
 
@@ -29,6 +29,11 @@ class Cut:
     def length(self) -> int:
         """Elements of all its vectors."""
         return sum(length for length, _ in self.vectors)
+
+    def layout(self, cluster: Cluster, cut: tuple[str, ...]) -> Layout:
+        """How it lies on devices."""
+        of = {"owners": self.owners, "padding": self.padding}
+        return layout_of(cluster, cut, *self.vectors, room=self.slice, **of)
 
 
 def flat(length: int) -> Cut:

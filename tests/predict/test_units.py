@@ -11,11 +11,12 @@ from psem_model.predict import units, weights
 from psem_model.predict.asked import Asked
 from psem_model.predict.read import read
 from psem_model.predict.units import Weights, buckets, dealt, in_slices, owned, size_of
+from psem_model.text.errors import BadInput
 from spec.costs.memory import Unit, Vector
 from spec.models.profiles import Padding, Units
 from spec.models.states import State
 from tests.support.examples import examples
-from tests.support.profiled_plans import WITH_OWNERS, gathered_ahead, profiled
+from tests.support.profiled_plans import WITH_OWNERS, gathered_ahead, profiled, profiled_as
 
 SIZES = st.lists(st.integers(1, 30), min_size=1, max_size=4)
 FIGURES = "peak", "total", "host", "bytes", "elements", "host_bytes", "buckets", "resting", "transient"
@@ -138,3 +139,8 @@ def test_deepspeeds_weights_are_padded_once_in_whichever_units_gradients_pass(
     assert sent["all_gather"] == (devices - 1) * padded // devices
     owned_least = max(0, plan.psi - (devices - 1) * padded // devices)
     assert sent["reduce_scatter"] == plan.psi - owned_least
+
+
+def test_one_vector_is_refused_where_parameters_are_slices(tmp_path):
+    with pytest.raises(BadInput, match="one vector; expected a strategy that leaves parameters whole"):
+        profiled_as('padding = "vector"', tmp_path, "zero3(2)")

@@ -130,14 +130,14 @@ def test_gradients_are_summed_in_every_micro_step_if_a_profile_says_so(tmp_path)
 
 
 def test_weights_with_one_owner_are_whole_on_each_device(tmp_path):
-    plan = profiled_as('owners = true\nunits = "layer"', tmp_path, "zero1(2)")
+    plan = profiled_as('padding = "weight"\nunits = "layer"', tmp_path, "zero1(2)")
     moved = {m.collective: m.elements for m in plan.fullest.moved}
     own = plan.fullest.resting[State.OPTIMIZER] / plan.policy.k
     assert moved["broadcast"] == own >= plan.psi / 2  # to the one other device
     with pytest.raises(BadInput, match="cuts the optimizer state alone"):
-        profiled_as("owners = true", tmp_path, "zero2(2)")
+        profiled_as('padding = "weight"', tmp_path, "zero2(2)")
     with pytest.raises(BadInput, match="no --unit"):
-        profiled_as("owners = true", tmp_path, "zero1(2)", unit="10")
+        profiled_as('padding = "weight"', tmp_path, "zero1(2)", unit="10")
 
 
 @pytest.mark.parametrize("size", [{"psi": "1e9"}, {"model": {"config": "gpt2"}}], ids=["psi", "config"])
@@ -161,7 +161,7 @@ def test_gradients_wait_whole_for_the_last_micro_step_and_leave_slices(tmp_path)
 
 def test_who_owns_no_weight_sends_an_element_if_a_profile_says_so(tmp_path):
     def broadcast(text):
-        plan = profiled_as(f'owners = true\nunits = "layer"\n{text}', tmp_path, "zero1(16)")
+        plan = profiled_as(f'padding = "weight"\nunits = "layer"\n{text}', tmp_path, "zero1(16)")
         return plan, next(m.elements for m in plan.fullest.moved if m.collective == "broadcast")
 
     (plan, fewer), (_, more) = broadcast(""), broadcast("fills = true")
