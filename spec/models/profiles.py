@@ -98,23 +98,20 @@ class Profile:
     reduced. `apart`: terms of a cotangent are summed over devices one by one, and not together.
     `sums_first`: terms of gradients over axes that cut weights are summed before others, as they are.
     `uses`: of a gradient by Adam, each of which sums such terms, if they are several.
-    `fills`: who owns no weight has an element in their place. `adds_alone`: the gradient of a weight is an array of
-    its own until it is added to those of other micro-steps. `waits_whole`: gradients wait whole for the last
-    micro-step, and leave the slices that are updated; `waits_staged`: those of a pipeline do. `stays`:
-    in a pipeline what backward gathers stays until a forward has read it, or gradients are reduced.
-    `sums_whole`: gradients are summed whole, and stay so, whatever an update reads of them. `uneven`:
-    features inside MLPs are cut whether they divide or not: in slices of as many, rounded up, of which
-    the last have fewer. `copies_heads`: key-value heads are copied where more devices cut them than
-    there are.
+    `fills`: who owns no weight has an element in their place. `adds_alone`: the gradient of a weight is
+    an array of its own until it is added to those of other micro-steps. `waits_whole`: gradients wait
+    whole for the last micro-step, and leave the slices that are updated; `waits_staged`: those of a
+    pipeline do. `stays`: in a pipeline what backward gathers stays until a forward has read it, or
+    gradients are reduced. `sums_whole`: gradients are summed whole, and stay so, whatever an update
+    reads of them. `uneven`: features inside MLPs are cut in slices of as many, rounded up, of which the
+    last have fewer. `copies_heads`: key-value heads are copied where more devices cut them.
 
     Of a host's memory: `adds_back`: gradients there are brought back to be added to, in the type that
     they are computed in, and go there at last in that in which they rest. `pinned`: states that are
-    page-locked where they are there. `starts_whole`: each process makes its whole model there in fp32,
-    before anything is placed.
+    page-locked where they are there. `starts_whole`: each process makes its model there in fp32 first.
 
-    `places`: the modes of states along some axis, as placements write them, if the system has no other
-    than these and replicated ones. `names`: what it is called by, and what is added; `like`: the names
-    of all that it is like.
+    `places`: the modes of states along some axis, if the system has none but these and replicated ones.
+    `names`: what it is called by, and what is added; `like`: the names of all that it is like.
     """
 
     name: str = "textbook"
