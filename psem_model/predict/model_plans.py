@@ -92,7 +92,7 @@ def plan(found: Expression, asked: Asked) -> Plan:
         again=RECOMPUTE[given.get("recompute") or NOTHING],
         offload=bool(asked.model.get("offload_activations")),
         text=found.text,
-        profile=asked.realises,
+        profile=fitted(asked.realises, found.product),
     )
     require_cut_there(found, model)
     if planned.again == FROM_SLICES and isinstance(model, Custom) and not model.has_index(POSITIONS):
@@ -154,6 +154,13 @@ def require_derived(text: str, profile: Profile, shape: Typed) -> Iterator[None]
         given = quoted(profile.name)
         expected = "values that are not, by its keys outside or whole"
         raise BadInput(f"--profile: given {given}: {error}; expected {expected}") from None
+
+
+def fitted(profile: Profile, product: Product) -> Profile:
+    """As it realises a product: where parameters are slices there is no one vector, but units."""
+    sliced = any(f.states and f.states.rest(State.PARAMETERS).sharded for f in product.factors)
+    is_vector = profile.padding is Padding.VECTOR
+    return replace(profile, padding=Padding.ELEMENT) if sliced and is_vector else profile
 
 
 def require_owners(planned: Plan) -> None:

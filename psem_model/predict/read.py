@@ -233,7 +233,7 @@ def _sized(
         written=written,
         padded=not asked.divisible,
         perceptron=perceptron,
-        profile=asked.realises,
+        profile=model_plans.fitted(asked.realises, product),
     )
     model_plans.require_owners(found)
     return found

@@ -13,7 +13,7 @@ from psem_model.predict.cuts import (
     require_experts,
     require_placed,
 )
-from psem_model.predict.model_plans import require_derived, require_owned, require_textbook
+from psem_model.predict.model_plans import fitted, require_derived, require_owned, require_textbook
 from psem_model.predict.realised import ANY, realises, unrealised
 from psem_model.reading import words
 from psem_model.reading.meshes import mesh_of
@@ -75,7 +75,8 @@ def _check_strategy(
 
     Raises BadInput.
     """
-    found, profile, types = _parsed(text), asked.realises, asked.bytes
+    found, types = _parsed(text), asked.bytes
+    profile = fitted(asked.realises, found.product)
     sizes = mesh_of(found, asked.devices) if asked.devices is not None or found.sizes else None
     if not realises(profile, found.product, sizes or ANY):
         raise unrealised(profile, found.product, sizes or ANY, text)

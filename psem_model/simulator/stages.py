@@ -102,10 +102,9 @@ class Kept:
         falling = np.zeros((samples, *tables.shape("gr"), len(places)) if model.distances else 0)
         unread = [table.size for table in tables.turns()] if model.unread_angles else []
         size = (falling.size + 2 * sum(unread)) * self.width
-        if model.spare:
-            return size + samples * places.nbytes
-        is_told = (model.turned and not model.positions) or model.unread_angles
-        return size + (places.nbytes if is_told else 0)
+        if model.positions:
+            return size + (samples * places.nbytes if model.spare else 0)
+        return size + (places.nbytes if model.turned or model.unread_angles else 0)
 
     def _of_places(self, block: Block) -> Number:
         tables = block.devices.tables

@@ -11,7 +11,6 @@ from psem_model.predict import units, weights
 from psem_model.predict.asked import Asked
 from psem_model.predict.read import read
 from psem_model.predict.units import Weights, buckets, dealt, in_slices, owned, size_of
-from psem_model.text.errors import BadInput
 from spec.costs.memory import Unit, Vector
 from spec.models.profiles import Padding, Units
 from spec.models.states import State
@@ -141,6 +140,10 @@ def test_deepspeeds_weights_are_padded_once_in_whichever_units_gradients_pass(
     assert sent["reduce_scatter"] == plan.psi - owned_least
 
 
-def test_one_vector_is_refused_where_parameters_are_slices(tmp_path):
-    with pytest.raises(BadInput, match="one vector; expected a strategy that leaves parameters whole"):
-        profiled_as('padding = "vector"', tmp_path, "zero3(2)")
+@pytest.mark.parametrize(
+    ("strategy", "cut"), [("zero2(2)", Padding.VECTOR), ("zero3(2)", Padding.ELEMENT)]
+)
+def test_one_vector_is_of_weights_that_rest_whole_and_of_slices_units_are_cut_apart(
+    strategy, cut, tmp_path
+):
+    assert profiled_as('padding = "vector"', tmp_path, strategy).profile.padding is cut
