@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from itertools import product as each
 from typing import TypeAlias
 
 from psem_check.terms import Rejected
@@ -47,11 +48,11 @@ def product(left: Polynomial, right: Polynomial) -> Polynomial:
     degree = max(map(len, left), default=0) + max(map(len, right), default=0)
     if len(left) * len(right) > LARGEST or degree > DEGREE:
         raise Rejected("a polynomial is too large")
-    made: Polynomial = {}
-    for monomial, factor in left.items():
-        shifted = {tuple(sorted(monomial + other)[::-1]): value for other, value in right.items()}
-        made = plus(made, shifted, factor)
-    return made
+    made: dict[Monomial, Number] = {}
+    for (monomial, factor), (other, value) in each(left.items(), right.items()):
+        both = tuple(sorted(monomial + other)[::-1])
+        made[both] = exact(made.get(both, 0) + factor * value)
+    return {monomial: factor for monomial, factor in made.items() if factor}
 
 
 def with_atoms(made: Polynomial, of: Callable[[int], Polynomial]) -> Polynomial:

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from psem_check.terms import BOOL, FLOAT, INT, REAL, Rejected, Sort, Symbol, Term, Terms, named
 
 VERSION = 7
-LARGEST = 1 << 30  # bytes, decompressed
+LARGEST = 1 << 25  # bytes, decompressed
 PLAIN = (BOOL, INT, REAL, FLOAT)
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
 RESERVED_WORDS = """

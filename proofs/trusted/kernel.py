@@ -321,6 +321,8 @@ class Kernel(SetOnce):
         else:
             self._known([*given, claim])
             asked, model = Obligation(name, "counterexample", given, claim, "sat", 0.0, 0), dict(at)
+            if {*model} != {*map(name_of, unknowns)}:
+                raise KernelError(f"{self.claim}: {name}: values are given of {', '.join(model)}")
         pairs = [(u, model.get(name_of(u), default(u.sort))) for u in unknowns]
         values = {name_of(u): exact(term_of(v)) for u, v in pairs}
         refuted = substitute(formula, *pairs)

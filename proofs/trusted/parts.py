@@ -76,9 +76,10 @@ def substitute(term: Any, *pairs: tuple[Any, Any]) -> Any:
 
 def substituted(terms: Iterable[Any], *pairs: tuple[Any, Any]) -> list[Any]:
     """Terms with others in place of some of their parts, all at once."""
+    pairs = tuple((term_of(part), term_of(other)) for part, other in pairs)  # read once
     done = _replaced.setdefault((*map(id, chain.from_iterable(pairs)),), {})
     for part, other in pairs:
-        if term_of(part).sort is not term_of(other).sort:
+        if part.sort is not other.sort:
             raise KernelError(f"{other} cannot stand for {part}: it is of another sort")
         done.setdefault(id(part), other)
     genuine([*chain.from_iterable(pairs)])

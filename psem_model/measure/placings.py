@@ -87,7 +87,8 @@ def _kept(plan: Plan) -> Kept:
     """What is kept of samples."""
     samples = plan.in_plan.samples
     kept = samples is not Samples.NONE, samples is Samples.STEP, plan.policy.computed
-    return Kept(*kept, keeps_given(plan.profile, plan.again), plan.profile.has_kernel)
+    profile = plan.profile
+    return Kept(*kept, keeps_given(profile, plan.again), profile.has_kernel, profile.masks)
 
 
 def placings(plan: Plan, to_run: Callable[[Group], Schedule]) -> list[Placing]:

@@ -78,7 +78,11 @@ class Activations:
         layer = next((program for program in programs if is_layer(program.part.name)), None)
         if layer is None or not keeps_given(self.profile, self.again):
             return found
-        how = width, model.windows_of(*numbers), self.profile.has_kernel
+        is_kernel = self.profile.has_kernel
+        windows = (
+            model.windows_of(*numbers) if self.profile.masks or not is_kernel else frozenset[Number]()
+        )
+        how = width, windows, is_kernel
         given = given_bytes(layer, model, of.indices, of.mesh, *how)
         return replace(found, places=found.places + given)
 

@@ -159,6 +159,11 @@ def _require_values(angles: Angles, kind: Kind, fields: Fields, family: Family) 
             of.require_type(name)
         if is_replaced or (name in angles.beside and name not in of.given):
             fields.require_value(angles.beside[name])
+    if kind is KINDS["yarn"] and angles.is_made:
+        is_beside = BASE not in angles.of(BASE).given and BASE in angles.beside
+        of, name = (fields, angles.beside[BASE]) if is_beside else (angles.of(BASE), BASE)
+        if of.get(name) == 1:
+            raise of.wrong(name, "another number: yarn divides by its logarithm")
 
 
 def _require_factor(angles: Angles) -> None:

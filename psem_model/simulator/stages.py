@@ -36,7 +36,7 @@ class Kept:
     """What is kept of samples, if anything. `width`: bytes of a cosine, or a sine.
 
     `at_once`: tokens of all micro-batches are one array, which a chunk keeps as long as it keeps any.
-    `given`: what layers are given, too; `in_kernel`: attention is one kernel.
+    `given`: what layers are given, too; `in_kernel`: attention is one kernel, which takes `masks`.
     """
 
     anything: bool = False
@@ -44,6 +44,7 @@ class Kept:
     width: Number = 0
     given: bool = False
     in_kernel: bool = False
+    masks: bool = False
 
     def of_chunk(self, blocks: Iterable[Block]) -> Number:
         """Bytes on a device, of one micro-batch in one chunk."""
@@ -79,7 +80,8 @@ class Kept:
         tables = layers[0].devices.tables if layers else None
         if not (isinstance(tables, TransformerTables) and self.given):
             return 0
-        masks = {tables.model.window(layer.layer): self._mask(layer, tables) for layer in layers}
+        told = layers if self.masks or not self.in_kernel else []
+        masks = {tables.model.window(layer.layer): self._mask(layer, tables) for layer in told}
         size = sum(mask.size * (1 if mask.dtype == bool else self.width) for mask in masks.values())
         return size + self._beside_masks(_samples(layers[0]), tables)
 

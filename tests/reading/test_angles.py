@@ -54,6 +54,17 @@ def test_null_is_refused_in_angles_where_they_cannot_be_computed(
         assert shape(name, **given(field)) == shape(name)
 
 
+@pytest.mark.parametrize(
+    ("beside", "within", "where"),
+    [({"rope_theta": 1.0}, {}, "rope_theta"), ({}, {"rope_theta": 1.0}, "rope_scaling, rope_theta")],
+)
+def test_yarn_takes_no_base_of_which_the_logarithm_is_zero(shape, beside, within, where):
+    yarn = {"rope_type": "yarn", "factor": 2.0, "original_max_position_embeddings": 64, **within}
+    with pytest.raises(BadInput, match=rf"{where}: given 1\.0; expected another number"):
+        shape("llama-2-7b", rope_parameters=None, rope_scaling=yarn, **beside)
+    shape("llama-2-7b", rope_parameters=None, rope_scaling=yarn | {"rope_theta": 2.0}, **beside)
+
+
 def test_angles_are_of_the_first_object_that_is_not_empty_and_of_each_kind_of_layers(shape):
     wrong, right = {"rope_type": "linear", "factor": None}, {"rope_type": "default", "rope_theta": 1e4}
     assert shape("llama-2-7b", rope_scaling=right, rope_parameters=wrong) == shape("llama-2-7b")

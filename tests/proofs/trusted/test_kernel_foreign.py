@@ -7,6 +7,7 @@ import pytest
 import z3
 
 from proofs.trusted.kernel import Kernel, KernelError
+from proofs.trusted.parts import substitute
 from proofs.trusted.terms import (
     FALSE,
     TRUE,
@@ -287,6 +288,24 @@ def test_what_a_replay_makes_meanwhile_is_no_counterexample(k):
 def test_a_recursion_is_over_the_integers(k, sort):
     with refused:
         k.recursion("f", [], k.constant("x", sort), IntVal(0), lambda _: IntVal(1))
+
+
+@pytest.mark.parametrize("turn", range(1, 5))
+def test_a_pair_is_what_it_gives_when_it_is_first_read(k, turn):
+    n = k.integers("n")
+
+    class Pair(tuple):
+        read = 0
+
+        def __iter__(self):
+            self.read += 1
+            return iter((n, IntVal(0)) if self.read == turn else (n, n + 1))
+
+    substitute(n == 0, Pair((n, n + 1)))
+    substitute(n, Pair((n, n + 1)))
+    with refused:
+        k.induct("all_are_zero", n, n == 0)
+    assert substitute(n, (n, n + 1)) is n + 1
 
 
 def test_a_list_is_what_it_gives_when_it_is_read(k):

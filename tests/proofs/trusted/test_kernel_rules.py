@@ -245,6 +245,13 @@ def test_a_counterexample_that_is_given_needs_no_solver(k, x, monkeypatch):
     assert found.counterexample == {"x": "4", "y": "5"}
 
 
+def test_a_counterexample_that_is_given_is_of_all_its_values_and_of_no_others(k, x):
+    for at in ({}, {"X": IntVal(0)}, {"x": IntVal(0), "y": IntVal(0)}):
+        with pytest.raises(KernelError, match="values are given of"):
+            k.refute("no", x != 0, [x], lambda x: x != 0, [], at)
+    assert k.theorems == []
+
+
 @pytest.mark.parametrize(
     ("value", "error"),
     [(IntVal(0), "do not refute"), (IntVal(7), "holds"), (Int("y"), "no value"), (FALSE, "sort")],
