@@ -107,7 +107,7 @@ def merging_is_associative_and_commutative(k: Kernel) -> tuple[Theorem, ...]:
         uses=[larger(p, q), larger(q, u), larger(first, u), larger(p, last)],
     )
     # at any references, on the way and in the end
-    way, other, end = k.reals("way other end")
+    way, other, end, other_end = k.reals("way other end other_end")
     whole = sum(each.total * exponential(each.reference, end, s.reals) for each in (p, q, u))
 
     def rescaled(name: str, total: Any, *two: PartialResult) -> Theorem:
@@ -124,9 +124,12 @@ def merging_is_associative_and_commutative(k: Kernel) -> tuple[Theorem, ...]:
     after = rescaled("the_last_two_before", last_two(way, end), q, u)
     totals = k.prove(
         "rescaling_on_the_way_changes_nothing",
-        first_two(way, end) == last_two(other, end),
-        uses=[before, after.at(way=other)],
-    ).at(way=first.reference, other=last.reference, end=one_way.reference)
+        first_two(way, end) == last_two(other, other_end),
+        given=[end == other_end],
+        uses=[before, after.at(way=other, end=other_end)],
+    ).at(
+        way=first.reference, other=last.reference, end=one_way.reference, other_end=other_way.reference
+    )
     components = {f"l_{i}": each.weighted_sum for i, each in named.items()}
     associates = k.prove(
         "merge_is_associative",
