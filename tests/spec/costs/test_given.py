@@ -18,6 +18,7 @@ PLACES = np.arange(5).nbytes  # one number for all samples
     ("kind", "windows", "eager", "fused"),  # arrays seen of transformers 5.23
     [
         ({}, {0}, 1, 0),
+        ({}, {1}, 1, 1),
         ({}, {5}, 1, 1),
         ({}, {6}, 1, 0),
         ({}, {0, 5}, 2, 1),

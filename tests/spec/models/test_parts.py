@@ -7,12 +7,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from psem_model.reading.profiles import read as profiled
 from spec.costs.model_costs import kept_bytes
 from spec.derivation.programs import program_of
 from spec.devices.layouts import along
 from spec.models.opaque import Opaque
 from spec.models.parts import parts
-from spec.models.profiles import Profile, realised, rows_of
+from spec.models.profiles import Profile, realised, realised_parts, rows_of
 from spec.models.states import State
 from spec.models.transformer import (
     CAPPED,
@@ -295,3 +296,11 @@ def test_what_an_opaque_model_computes_has_no_size():
     for part in parts(Opaque(8)):
         assert kept_bytes(program_of(part, ()), Opaque(8).sizes(4), {}) == 0
         assert all(value.width == 0 for value in values(part) if value.role is not Role.WEIGHT)
+
+
+@pytest.mark.parametrize(("name", "keeps"), [("eager", True), ("common", False)])
+def test_the_number_that_words_are_scaled_by_is_kept_where_operations_are_steps(name, keeps):
+    model = Transformer(*SIZES, vocabulary=9, scaled_words=True)  # as Gemma's
+    (part,) = (p for p in realised_parts(model, profiled(name), 2) if p.name == "embedding")
+    kept = [value.name for value in program_of(part, ()).stored]
+    assert ("word_factor" in kept) == keeps

@@ -27,11 +27,11 @@ BY_ROOM = {
     "numbers": ("spec/numbers/any_size", "spec/numbers/roots", "spec/checking/micro_steps"),
     "devices": ("spec/devices/collectives", "spec/devices/all_to_all", "spec/devices/layouts"),
     "models": (
+        *("spec/costs/given", "conformance/rows"),
         *("reading/own_models", "measure/own_models"),
         "spec/models/parts",
         "spec/models/context",
         *("spec/models/arrays", "conformance/arrays"),
-        "conformance/rows",
         "published/states",
         "simulator/models",
         *("spec/models/profiles", "simulator/profiles", "predict/differences"),
@@ -65,7 +65,8 @@ BY_ROOM = {
         *("spec/checking/verdict", "spec/checking/everywhere", "check/norms", "check/steps"),
     ),
     "costs": (
-        *("spec/costs/memory", "spec/costs/lifetimes", "spec/models/parameters", "published/states"),
+        *("spec/costs/given", "spec/costs/memory", "spec/costs/lifetimes", "spec/models/parameters"),
+        "published/states",
         *("reading/own_models", "measure/own_models"),
         *("predict/programs", "simulator/costs"),
         *("conformance/rows", "check/examples", "spec/derivation/two_parts", "reading/configurations"),
