@@ -17,7 +17,6 @@ from spec.models.states import State
 from spec.models.transformer import MASKED, Transformer
 from spec.numbers.arithmetic import Number, ceil_div, quotient
 from spec.pipelines.pipeline import Half, Pipeline, works_of_stage
-from spec.plans.model_strategies import POSITIONS
 
 # seen of PyTorch 2.13, by gloo
 BUCKETS = (
@@ -46,9 +45,11 @@ OF_ONE_KEY = (
     "Falcon gives scaled_dot_product_attention one head of keys for all queries, which has no kernel: "
     "queries are kept scaled, and those that are not turned (alibi) are counted as they were"
 )
-SLICED_MASKS = (
-    "masks of pairs of tokens are counted in slices where tokens are cut: each device has all of one, "
-    "or its attention takes none"
+# torch 2.13, distributed/tensor/experimental/_context_parallel/_attention.py:
+# _scaled_dot_product_ring_efficient_attention
+RING_MASKS = (
+    "a mask of pairs of tokens is counted in each turn of a ring, and none is kept: PyTorch's ring "
+    "attention refuses masks"
 )
 WHOLE_MASK = (
     "the mask of pairs of tokens for each head, which all layers share, is counted whole on each device"
@@ -79,8 +80,8 @@ def unlike(plan: Plan) -> Iterator[str]:
     has_masks = any(MASKED in kind for kind in plan.model.kinds)
     if {"eager", "fused"} <= kin:
         yield from _of_kernel(plan.model)
-        if has_masks and any(axis.stream == POSITIONS for axis in cuts):
-            yield SLICED_MASKS
+        if has_masks and any(axis.ring for axis in cuts):
+            yield RING_MASKS
         if plan.model.shares_mask and any(axis.weight_indices or axis.stream for axis in cuts):
             yield WHOLE_MASK
 

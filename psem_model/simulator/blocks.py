@@ -85,7 +85,7 @@ class Block:
         for number, (value, slices) in enumerate(kept.items()):
             if value in self.program.stored:
                 network.serve((f"{self.name} {way}", number), width=slices.width)
-                network.to_host(slices.array[0].size)
+                network.to_host(slices.elements)
             found[value] = replace(slices, array=slices.array.copy())
         return found
 

@@ -36,11 +36,16 @@ class Devices:
         return self.tables.numbers
 
     def place(self, value: Value, lies: Lies, table: Array, turn: Mapping[str, int] = ONCE) -> Slices:
-        """The slices of a weight or a constant that lies so."""
+        """The slices of a weight or a constant that lies so. Raises ValueError: it has none, or does
+        not repeat.
+        """
         if not value.indices:
             raise ValueError(f"{value}: a number of no index")
+        for dimension in map(value.indices.index, value.repeats):
+            if np.not_equal(table, table.take([0], dimension)).any():
+                raise ValueError(f"{value}: not the same along {value.indices[dimension]}")
         where = self.grid.where(value.indices, lies, turn)
-        return replace(cut(table, value.indices, where), width=value.width)
+        return replace(cut(table, value.indices, where), width=value.width, repeats=value.repeats)
 
 
 def there(value: Value, reader: str | Line, has: Values) -> Slices:

@@ -26,13 +26,15 @@ class Slices:
     """`array` (devices, ...) has a dimension for each index; `where[index]` (devices, n): positions.
 
     A position that the whole value does not have is padding. `width`: bytes that training gives an
-    element, whatever the array's numbers are; it goes where the array goes.
+    element, whatever the array's numbers are; it goes where the array goes. `repeats`: indices along
+    which elements are the same ones, in the same room.
     """
 
     indices: tuple[str, ...]
     array: Array
     where: Mapping[str, Array]
     width: Number = 0
+    repeats: tuple[str, ...] = ()
 
     @property
     def bytes(self) -> Number:
@@ -42,7 +44,8 @@ class Slices:
     @property
     def elements(self) -> int:
         """How many each device has, with padding."""
-        return self.array.size // len(self.array)
+        sizes = zip(self.indices, self.array.shape[1:], strict=True)
+        return prod(size for index, size in sizes if index not in self.repeats)
 
     def axis(self, index: str) -> int:
         """The array's dimension of an index."""

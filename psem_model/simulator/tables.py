@@ -186,7 +186,7 @@ class TransformerTables(Tables):
         if name.endswith("_mask"):
             return self.mask(name, indices, layer, moment)
         match name:
-            case "ones" | "in_window":
+            case "ones":
                 found = np.ones(shape, np.int64)
             case "tokens":
                 found = _one_hot(self.words(moment)[:, :-1], shape[-1])
@@ -206,7 +206,7 @@ class TransformerTables(Tables):
                 *_, turned, every = shape
                 places = np.eye(turned, every, every - turned, dtype=np.int64)
                 found = np.broadcast_to(places, shape)
-            case "causal":
+            case "causal" | "mask_of_pairs":
                 return np.broadcast_to(self.causal(layer), shape)
             case _:
                 raise ValueError(f"{name}: not a constant of a transformer")

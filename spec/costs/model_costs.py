@@ -29,7 +29,8 @@ def elements(
 ) -> Number:
     """Elements a device has of a value: of a cut index its slice, rounded up; of slots, `slots_of`.
 
-    Or, at a `place`, its own positions alone: the last slices have fewer. (Axes in their order.)
+    Along an index that it repeats they are the same ones. At a `place`, its own positions alone: the
+    last slices have fewer. (Axes in their order.)
     """
     product: Number = 1
     rest = value.indices
@@ -37,7 +38,7 @@ def elements(
         cuts = (_devices(index, lies, mesh) for index in (EXPERTS, SLOTS))
         _, product = slots_of(indices, *cuts)
         rest = tuple(index for index in rest if index not in (EXPERTS, SLOTS))
-    for index in rest:
+    for index in (index for index in rest if index not in value.repeats):
         has = quotient(indices[index], _devices(index, lies, mesh))
         if place:
             before = _before(index, lies, mesh, place) * has

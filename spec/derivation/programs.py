@@ -441,7 +441,8 @@ class _Work:
         return not held and value.plain_name not in self.part.held
 
     def is_of_pairs(self, value: Value) -> bool:
-        return self.again == PAIRS and {"s", "u"} <= {*value.indices}
+        """Whether pairs of tokens are made again; what heads share is given, and kept."""
+        return self.again == PAIRS and {"s", "u"} <= {*value.indices} and not value.repeats
 
     def is_made_again(self, line: Operation) -> bool:
         """What is named, what is inside a kernel, and pairs of tokens, if they are not kept."""

@@ -133,10 +133,12 @@ def _of_keys(part: Builder, name: str, x: Value) -> Value:
 def _attention(part: Builder, model: Transformer, y: Value, kind: LayerKind) -> Value:
     q, keys, values = (_latent if model.latent else _from_tokens)(part, model, y)
     pairs, of_value = ("b", "g", "r", "s", "u"), values.indices[-1]
-    if model.takes_masks and MASKED in kind:  # with its heads, of the tokens of queries
-        part.contract(y, _constant("in_window", "h", "u"), Value(MASK, ("b", "s", "u")))
     scores = _capped(part, model, part.contract(q, keys, Value("scores", pairs)))
-    seen = part.add(scores, _constant("causal", *pairs), Value("seen", pairs))
+    mask = _constant("causal", *pairs)
+    if MASKED in kind:
+        of_all = () if model.distances else ("g", "r")  # heads, which have the same one
+        mask = replace(mask, name=MASK, width=WRITTEN, repeats=of_all)
+    seen = part.add(scores, mask, Value("seen", pairs))
     if model.in_steps and model.sinks:
         _number(part, "largest_of_keys", NUMBER_BYTES, seen, "u")
     total = Value("log_total", pairs[:-1], width=FULL)

@@ -249,14 +249,12 @@ class Profile:
         composed = PRODUCTS_IN_FULL if is_composed else ()
         return replace(
             self,
-            inside=self.inside.difference(composed),
+            inside=self.inside.difference(composed).union((MASK,) * (not self.gives_masks)),
             widths=(*self.widths, *((name, FULL) for name in composed)),
             in_full=self.in_full - plain | choices,
             scales_in_full=self.scales_in_full or model.scales_in_full,
             merged=self.merged.union(("odds",) * (self.routes and model.of_chosen)),
-            stores=self.stores.union(
-                BESIDE_ROUTES * self.routes, BESIDE_OPERATIONS * self.composes, (MASK,) * self.masks
-            ),
+            stores=self.stores.union(BESIDE_ROUTES * self.routes, BESIDE_OPERATIONS * self.composes),
         )
 
     def computed(self, model: Model) -> Model:
@@ -264,7 +262,7 @@ class Profile:
         if not isinstance(model, Transformer):
             return model
         within = model.weighed_within or self.weighs_within
-        model = replace(model, routed=self.routes, in_steps=self.composes, takes_masks=self.masks)
+        model = replace(model, routed=self.routes, in_steps=self.composes)
         return replace(model, weighed_within=within)
 
     def types(self, policy: BytePolicy) -> BytePolicy:

@@ -151,7 +151,6 @@ class Transformer:
     shares_mask: bool = False  # one mask for all layers: pairs of tokens of each head
     routed: bool = False  # what choosing experts keeps is told, and who `takes_each`
     in_steps: bool = False  # what is several operations is told
-    takes_masks: bool = False  # among its operations are masks that a kernel of attention is given
     further: Number = 0  # modules that predict further tokens: the published model has them besides
 
     @property

@@ -30,7 +30,8 @@ class Value:
     """A tensor. `width`: bytes an element takes when it is kept for backward; 0: made again.
 
     `form_of`: of a value that is there in several forms (moved, or contributed by several uses), each
-    with a name of its own, the name that they share.
+    with a name of its own, the name that they share. `repeats`: indices along which its elements are
+    the same ones, in the same room.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Value:
     role: Role = Role.ACTIVATION
     width: int = 2
     form_of: str = ""
+    repeats: tuple[str, ...] = ()
 
     @property
     def plain_name(self) -> str:

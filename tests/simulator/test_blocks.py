@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from psem_model.simulator.arithmetic import PRIME
 from psem_model.simulator.distributed import DistributedModel
 from psem_model.simulator.functions import BY_RESULT, Real, Residues
+from psem_model.simulator.lines import Devices
 from psem_model.simulator.moves import move
 from psem_model.simulator.network import Network
 from psem_model.simulator.routes import to_slots, to_tokens
@@ -363,6 +364,17 @@ def test_backward_cannot_run_without_anything_that_is_kept(model, axis, again, d
     run = DistributedModel(model, tuple(found), *sizes, replicated(plan), MIXED_ADAM)
     with pytest.raises(ValueError, match=r"not there|not kept"):
         run.step()
+
+
+def test_a_table_that_is_the_same_along_an_index_takes_room_once_and_no_other_may_be():
+    axis, value = MODEL_AXES["dp"], Value("mask", ("b", "g"), Role.CONSTANT, 2, repeats=("g",))
+    tables = TransformerTables(Residues(), PLAIN, 4, 2)
+    grid = Grid([program_of(layer(PLAIN), (axis,))], {axis.name: 2}, tables.sizes | {"g": 3})
+    devices, lies = Devices(grid, tables, Network(2)), {axis.name: along("b")}
+    placed = devices.place(value, lies, np.tile(np.arange(4)[:, None], 3))
+    assert (placed.array.shape, placed.bytes) == ((2, 2, 3), 2 * 2)
+    with pytest.raises(ValueError, match="not the same along g"):
+        devices.place(value, lies, np.arange(12).reshape(4, 3))
 
 
 def test_the_moments_of_training_have_samples_of_their_own():

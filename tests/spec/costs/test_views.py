@@ -3,11 +3,12 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from psem_model.reading.profiles import read as profiled
-from spec.costs.model_costs import kept_bytes, numbers_of
+from spec.costs.model_costs import elements, kept_bytes, numbers_of
 from spec.costs.views import is_repeated, with_views
 from spec.derivation.programs import program_of
 from spec.models.parts import head, layer
@@ -131,11 +132,22 @@ def test_a_mask_that_layers_share_is_of_all_heads_and_pairs_of_tokens_once():
     assert numbers_of((program_of(head(of), ()),), of, sizes, {}, 2).places == 4
 
 
-def test_a_mask_is_kept_though_backward_reads_it_nowhere():
+def test_a_mask_that_a_kernel_is_given_is_kept_once_for_all_heads():
     masked = with_masks(replace(model((1, 2, 2), ""), windows=(2,)), 3)
     (part,) = (p for p in realised_parts(masked, profiled("eager+fused"), 2) if is_layer(p.name))
-    (mask,) = (v for v in program_of(part, ()).stored if v.name == "mask_of_pairs")
-    assert (mask.indices, mask.width) == (("b", "s", "u"), 2)
+    (mask,) = (v for v in program_of(part, ()).stored if v.role is Role.CONSTANT)
+    sizes = {"b": 2, "g": 1, "r": 2, "s": 3, "u": 3}
+    assert mask.width * elements(mask, {}, sizes, {}) == np.zeros((2, 1, 3, 3), "f2").nbytes
+
+
+@pytest.mark.parametrize("name", MODEL_AXES)
+def test_a_mask_is_cut_by_what_cuts_samples_or_the_tokens_of_queries(name):
+    axis, masked = MODEL_AXES[name], with_masks(replace(model((2, 1, 2), ""), windows=(2,)), 4)
+    program = program_of(layer(masked, *masked.kinds), (axis,))
+    (mask,) = (v for line in program.forward for v in line.reads if v.plain_name == "mask_of_pairs")
+    sizes, mesh = dict.fromkeys("bgrsu", 4), {axis.name: 2, axis.turns: 2}
+    cuts = {"cp": 4, "dp": 2, "ep": 2, "cp-all-gather": 2}.get(name, 1)  # a ring, in each turn
+    assert elements(mask, program.lies[mask], sizes, mesh) == 4**3 / cuts
 
 
 def test_repeated_is_what_is_multiplied_by_ones_that_are_in_no_memory():

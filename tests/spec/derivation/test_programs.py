@@ -11,7 +11,7 @@ from proofs.language.programs import GPT, LLAMA
 from spec.derivation.programs import EVERYTHING, FROM_SLICES, NOTHING, PAIRS, program_of
 from spec.models.parts import layer, parts
 from spec.models.profiles import Profile, realised
-from spec.models.transformer import DROPPED, Transformer
+from spec.models.transformer import DROPPED, MASKED, Transformer
 from spec.plans.model_strategies import MODEL_AXES
 from tests.support.examples import examples
 from tests.support.profiles import PAIRS as OF_PAIRS
@@ -79,6 +79,17 @@ def test_the_product_of_a_kernels_rows_with_their_cotangent_is_read(model, again
         lines = program_of(part, axes, again).backward
         made = {line.makes for line in lines if line.makes.name.startswith("product of")}
         assert made and made <= {value for line in lines for value in line.reads}
+
+
+@pytest.mark.parametrize("again", [NOTHING, PAIRS])
+def test_a_mask_that_a_kernel_is_given_is_kept_where_pairs_are_made_again_but_in_no_ring(again):
+    model = replace(LLAMA, kinds=(frozenset({MASKED}),))
+    part = realised(layer(model, *model.kinds), Profile(inside=IN_A_KERNEL), 2)
+    kept = {
+        name: [value.plain_name for value in program_of(part, (axis,), again).kept]
+        for name, axis in MODEL_AXES.items()
+    }
+    assert {name for name in kept if "mask_of_pairs" not in kept[name]} == {"cp"}
 
 
 @pytest.mark.parametrize("function", ["relu", "gelu"])

@@ -262,13 +262,18 @@ def test_a_layer_is_masked_if_its_window_has_no_more_tokens_than_a_sample(model,
 
 @examples(20)
 @given(models(), st.integers(1, 5))
-def test_masks_are_there_where_a_kernel_of_attention_takes_them(model, tokens):
-    model = with_masks(replace(model, windows=(0, tokens)), tokens)
-    for takes_masks in (False, True):
-        for part in parts(replace(model, takes_masks=takes_masks)):
-            names = [operation.makes.name for operation in part.operations]
-            is_masked = takes_masks and MASKED in part.name.split("_")
-            assert names.count("mask_of_pairs") == is_masked
+def test_masked_layers_read_a_mask(model, tokens):
+    for part in parts(with_masks(replace(model, windows=(0, tokens)), tokens)):
+        read = [value.name for operation in part.operations for value in operation.reads]
+        assert read.count("mask_of_pairs") == (MASKED in part.name.split("_"))
+
+
+@pytest.mark.parametrize("name", ["textbook", "common", "eager", "eager+fused"])
+def test_masks_take_room_where_a_kernel_of_attention_is_given_them(name):
+    model = with_masks(Transformer(*SIZES, vocabulary=0, windows=(2,)), 3)
+    (part,) = realised_parts(model, profiled(name), 2)
+    (mask,) = {v for op in part.operations for v in op.reads if v.name == "mask_of_pairs"}
+    assert mask.width == 2 * profiled(name).gives_masks
 
 
 def test_a_layers_name_does_not_depend_on_the_order_of_what_it_has():
