@@ -104,8 +104,10 @@ class _Step:
 
     @property
     def summed_first(self) -> Axes:
-        """Those along which it is so in each micro-step."""
-        return () if self.placement.waits or self.placement.sums_whole else self.first
+        """Those along which it is so in each micro-step: of whole sums slices may be kept."""
+        if self.placement.sums_whole:
+            return _minus(self.grads.sharded, self.theta.sharded)
+        return () if self.placement.waits else self.first
 
     @property
     def summed_again(self) -> Axes:

@@ -102,9 +102,10 @@ class Profile:
     an array of its own until it is added to those of other micro-steps. `waits_whole`: gradients wait
     whole for the last micro-step, and leave the slices that are updated; `waits_staged`: those of a
     pipeline do. `stays`: in a pipeline what backward gathers stays until a forward has read it, or
-    gradients are reduced. `sums_whole`: gradients are summed whole, and stay so, whatever an update
-    reads of them. `uneven`: features inside MLPs are cut in slices of as many, rounded up, of which the
-    last have fewer. `copies_heads`: key-value heads are copied where more devices cut them.
+    gradients are reduced. `sums_whole`: gradients of whole parameters are summed whole, whatever slices
+    of them rest, or an update reads. `uneven`: features inside MLPs are cut in slices of as many,
+    rounded up, of which the last have fewer. `copies_heads`: key-value heads are copied where more
+    devices cut them.
 
     Of a host's memory: `adds_back`: gradients there are brought back to be added to, in the type that
     they are computed in, and go there at last in that in which they rest. `pinned`: states that are

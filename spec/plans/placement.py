@@ -24,7 +24,8 @@ class Placement:
     `summed_again`: along these, if states are not cut along them, they stay terms, which each use by
     the optimizer sums; it has so many `uses` of a gradient.
     `waits`: what is summed first is so when all micro-steps are done.
-    `sums_whole`: gradients are summed whole along all axes, of which an update may read slices.
+    `sums_whole`: gradients are summed whole along axes that do not cut parameters, whatever slices of
+    them rest, or an update reads.
     `stays`: views that backward has read stay until a forward has, or gradients are reduced.
     `at_once`: gathered parameters are there at once, and not unit by unit.
     `whole`: along these every device has all samples, and a gradient comes out whole on each.

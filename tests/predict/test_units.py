@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -126,7 +127,8 @@ def test_deepspeeds_weights_are_padded_once_in_whichever_units_gradients_pass(
         profile="zero-offload",
     )
     plan = read(asked)
-    plan = replace(plan, profile=replace(plan.profile, units=units, buckets=(500, 500)))
+    passing: dict[str, Any] = {"units": units, "buckets": (500, 500)}
+    plan = replace(plan, profile=replace(plan.profile, **passing))
     padded = next(n for n in range(int(plan.psi), 10**6) if n % (2 * devices) == 0)
     (group,) = plan.stages[0].groups
     assert plan.profile.padding is Padding.VECTOR
@@ -136,7 +138,14 @@ def test_deepspeeds_weights_are_padded_once_in_whichever_units_gradients_pass(
     assert hosted[State.GRADIENTS] - group.brought == 4 * padded // devices
     sent = {moved.collective: moved.elements for moved in group.costs.moves}
     assert sent["all_gather"] == (devices - 1) * padded // devices
+    ddp = read(replace(asked, strategy=f"dp({devices})", profile="ddp"))
+    passing |= {"units": Units.LAYER} if units is Units.LARGEST else {}  # sizes are known
+    ddp = replace(ddp, profile=replace(ddp.profile, **passing))
+    (of_ddp,) = ddp.stages[0].groups[0].costs.moves
+    assert sent["all_reduce"] == of_ddp.elements  # buckets are summed whole
+    (group,) = replace(plan, profile=replace(plan.profile, sums_whole=False)).stages[0].groups
     owned_least = max(0, plan.psi - (devices - 1) * padded // devices)
+    sent = {moved.collective: moved.elements for moved in group.costs.moves}
     assert sent["reduce_scatter"] == plan.psi - owned_least
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import chain, combinations
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -24,6 +25,7 @@ from spec.language.schedule import (
 from spec.models.states import POLICIES, State
 from spec.plans.modes import Mode
 from spec.plans.placement import on_batch, place_states
+from spec.plans.strategies import STRATEGIES
 from tests.support.schedules import AXES, placements
 
 SOME = [*chain.from_iterable(combinations(AXES, n) for n in range(len(AXES) + 1))]
@@ -111,9 +113,19 @@ def test_gradients_that_are_summed_whole_are_so_along_all_axes(placement):
     whole = replace(placement, sums_whole=True)
     assert right(whole) == right(placement)
     schedule = schedule_of(whole)
-    if not schedule.rest(State.GRADIENTS).sharded:
-        sums = [op for op in schedule.finish if op.kind in REDUCTIONS]
+    if schedule.rest(State.GRADIENTS).stored and not schedule.rest(State.PARAMETERS).sharded:
+        sums = [op for op in schedule.ops if op.kind in REDUCTIONS]
         assert all(op.kind is Kind.ALL_REDUCE for op in sums)
+
+
+@pytest.mark.parametrize("name", ["zero2", "zero-offload", "zero3"])
+def test_of_gradients_that_are_summed_whole_slices_are_kept_but_those_of_sliced_weights_are(name):
+    kinds = [
+        [op.kind for op in schedule_of(replace(STRATEGIES[name], sums_whole=whole)).micro_step]
+        for whole in (False, True)
+    ]
+    same = {Kind.REDUCE_SCATTER: Kind.ALL_REDUCE} if name != "zero3" else {}
+    assert kinds[1] == [same.get(kind, kind) for kind in kinds[0]]
 
 
 @given(placements())
