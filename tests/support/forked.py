@@ -1,12 +1,14 @@
 """`python -m tests.support.forked`: tries broken rules, each in a fork of this process.
 
-It reads requests, one a line, and answers each in a line. A fork imports the project anew, with one
-file changed. It keeps what has no rule: the libraries, the kernel with the terms that it has made, and
-what was answered. (Word for word the same is not asked again.)
+It reads requests, one a line, and answers each in a line. A fork imports anew, with one file changed,
+that module and all that import it, directly or not. It keeps what knows nothing of it: the libraries,
+other modules, the kernel with the terms that it has made, and what was answered. (Word for word the same
+is not asked again.)
 """
 
 from __future__ import annotations
 
+import ast
 import gc
 import importlib
 import json
@@ -14,15 +16,18 @@ import os
 import sys
 import traceback
 from contextlib import ExitStack, contextmanager, redirect_stdout
+from functools import cache
 from importlib.abc import MetaPathFinder
 from importlib.machinery import SourceFileLoader
 from importlib.util import spec_from_file_location
+from pathlib import Path
 from unittest.mock import patch
 
 from proofs.trusted.kernel import Kernel
 
 OURS = ("conformance", "proofs", "psem_check", "psem_model", "spec", "tests")
 KEPT = ("proofs.trusted", "spec.assumptions")  # the kernel, and what it imports
+REGISTER = "proofs.claim"  # knows the functions of those that import it
 # what T4 finds of the schedules that it runs, whatever it then proves of steps
 RUNS = ("require_judged", "require_repetition", "require_needs", "require_axes_apart")
 # proofs that many broken rules fail, each after much that does not depend on it; but for some checks
@@ -57,11 +62,34 @@ def within(name, packages):
     return any(name == each or name.startswith(f"{each}.") for each in packages)
 
 
-def forget():
-    """What is imported next is imported anew, but for the kernel."""
-    for name in [*sys.modules]:
-        if within(name, OURS) and not within(name, KEPT):
-            del sys.modules[name]
+@cache
+def imported_by(file):
+    """What a module may import, wherever it says so: names of modules, and of what is in them."""
+    found = set()
+    for each in ast.walk(ast.parse(Path(file).read_text())):
+        if isinstance(each, ast.Import):
+            found |= {alias.name for alias in each.names}
+        elif isinstance(each, ast.ImportFrom):
+            found |= {each.module, *(f"{each.module}.{alias.name}" for alias in each.names)}
+    return frozenset(found)
+
+
+def users(*names):
+    """Those modules of ours, and all that import them, directly or not."""
+    ours = [name for name in sys.modules if within(name, OURS) and not within(name, KEPT)]
+    found, more = set(), {*names}
+    while more:
+        found |= more
+        more = {name for name in ours if imported_by(sys.modules[name].__file__) & more} - found
+    return found
+
+
+def forget(modules):
+    """These are imported anew when they are imported next."""
+    for name in modules:
+        room, _, own = name.rpartition(".")
+        if sys.modules.pop(name, None) and hasattr(sys.modules.get(room), own):
+            delattr(sys.modules[room], own)
     importlib.invalidate_caches()
 
 
@@ -124,11 +152,12 @@ def said(what, given):
 def answered(what, given, *changed):
     """The same in a fork that has a module changed: its name, its file, its text; None if it dies."""
     reader, writer = os.pipe()
+    changes = users(changed[0], REGISTER)
     gc.freeze()
     fork = os.fork()
     if not fork:
         os.close(reader)
-        forget()
+        forget(changes)
         sys.meta_path.insert(0, Finder(*changed))
         with os.fdopen(writer, "w") as out:
             json.dump(said(what, given), out)
@@ -143,11 +172,14 @@ def answered(what, given, *changed):
 
 def main():
     left = {**LONG}
+    registry = importlib.import_module("proofs.registry")
+    assert not registry.broken_modules()
     for line in sys.stdin:
         what, given, *changed = json.loads(line)
+        if what != "fails":
+            importlib.import_module(given[0])
         if what == "proves" and (function := given[1]) in left:
             said(what, (*given[:2], left.pop(function)))
-            forget()
         print(json.dumps(answered(what, given, *changed)), flush=True)
 
 
