@@ -43,7 +43,7 @@ class Compared:
     what: Any
     place: Any
     device: Any
-    reads: Bool = TRUE
+    reads: Bool
 
 
 class Accepted(AllSteps):
@@ -51,6 +51,9 @@ class Accepted(AllSteps):
 
     def __init__(self, l: Represented) -> None:
         self.accepted = l.k.fixed("accepted", BOOL)
+        self.whose_line, self.whose_copy = (
+            l.k.function(f"weight_of_{name}", INT, INT) for name in ("line", "copy")
+        )
         super().__init__(l)
         k, t, j = self.k, l.t, l.j
         self.runs_all = And(t >= 0, t < l.last)
@@ -103,17 +106,17 @@ class Accepted(AllSteps):
     # --------------------------------------------------------- what is compared
     @property
     def compared_by_line(self) -> tuple[Compared, ...]:
-        """What line t compares, for device d."""
+        """What line t compares, for device d: of its weight, and a norm of all."""
         l, t, d = self.l, self.l.t, self.l.d
-        owner = l.mesh.of_norms.with_element(t, d, l.j)
+        owner, own = l.mesh.of_norms.with_element(t, d, l.j), l.weight == self.whose_line(t)
         return (
-            Compared("view", BACKWARD, WEIGHT, l.source(t), d),
-            Compared("activations", BACKWARD, WEIGHT, l.second(t), d),
-            Compared("weight", UPDATE, WEIGHT, l.source(t), d),
-            Compared("gradient", UPDATE, None, l.third(t), d),
-            Compared("normed_gradient", NORM_OF, None, l.source(t), owner),
+            Compared("view", BACKWARD, WEIGHT, l.source(t), d, own),
+            Compared("activations", BACKWARD, WEIGHT, l.second(t), d, own),
+            Compared("weight", UPDATE, WEIGHT, l.source(t), d, own),
+            Compared("gradient", UPDATE, None, l.third(t), d, own),
+            Compared("normed_gradient", NORM_OF, None, l.normed(t), owner, l.is_in_norms),
             *(
-                Compared(name, UPDATE, what, place, d, reads)
+                Compared(name, UPDATE, what, place, d, And(own, reads))
                 for name, place, what, reads in self.numbers_read()
             ),
         )
@@ -169,10 +172,14 @@ class Accepted(AllSteps):
         where.
         """
         l, k = self.l, self.k
-        on, value = (k.function(f"unequal_{name}", INT, INT) for name in ("on", "value"))
+        names = ("on", "value", "weight")
+        on, value, weight = (k.function(f"unequal_{name}", INT, INT) for name in names)
         element = k.function("unequal_element", INT, Element)
         self.of_which_view = k.function("unequal_view", INT, BOOL)
-        self.where = at = (l.d, on(l.t)), (l.s, value(l.t)), (l.j, element(l.t))
+        self.where = at = (
+            *((l.d, on(l.t)), (l.s, value(l.t))),
+            *((l.j, element(l.t)), (l.weight, weight(l.t))),
+        )
         unequal = Or(*(self.is_unequal_in(each) for each in self.reads_of_line))
         return k.suppose(
             "what_is_neither_right_nor_lost_compares_unequal",
@@ -188,7 +195,7 @@ class Accepted(AllSteps):
         """What a line compares; of a backward one of both, by unequal_view."""
         l, t, (view, _, *others) = self.l, self.l.t, self.compared_by_line
         place = If(self.of_which_view(t), l.source(t), l.second(t))
-        return Compared("a_view", view.kind, view.what, place, view.device), *others
+        return Compared("a_view", view.kind, view.what, place, view.device, view.reads), *others
 
     def is_unequal_in(self, of: Compared) -> Bool:
         l, t = self.l, self.l.t
@@ -222,21 +229,24 @@ class Accepted(AllSteps):
 
     # ------------------------------------------------------------------ of a run
     def of_runs(self) -> None:
-        """Whether a line of a run reads something else than the single device has, or a copy is."""
+        """Whether a line of a run reads something else than the single device has, or a copy is: of its
+        weight, and a norm of any.
+        """
         l, k, t, d, j, u, b = self.l, self.k, self.l.t, self.l.d, self.l.j, self.l.u, self.l.b
         others = (
             And(l.kind(t) == of.kind, of.reads, Not(self.is_right_in(of)))
             for of in self.compared_by_line
         )
         reads = And(self.runs_all, *self._computes(), Or(*others))
-        self.reads_another = some(k, "a_line_reads_another", [], [t, d, j], reads)
+        self.reads_another = some(k, "a_line_reads_another", [], [l.weight, t, d, j], reads)
         end = l.ends(u)
         others = (
             And(self.is_kept(what), l.has(end, b, d)[j] != self.right_value(what, u + 1))
             for what in (WEIGHT, MOMENT)
         )
-        differs = And(*self.on_a_device, Or(*others))
-        self.keeps_another = some(k, "does_not_match", [], [u, b, d, j], differs)
+        self.is_own = l.weight == self.whose_copy(b)
+        differs = And(self.is_own, *self.on_a_device, Or(*others))
+        self.keeps_another = some(k, "does_not_match", [], [l.weight, u, b, d, j], differs)
         is_other = Or(self.reads_another.holds, self.keeps_another.holds)
         self.any_differs = some(k, "some_run_does_not_match", [], [l.run], self.keeps_another.holds)
         self.any_other = some(k, "some_run_reads_or_keeps_another", [], [l.run], is_other)
@@ -262,23 +272,23 @@ class Accepted(AllSteps):
             [self.runs_all, *self._computes(), Not(self.unequal.holds)],
             [
                 *(self.off_shown, self.unequal.shown, *facts),
-                *(always.at(b=place(t)) for place in l.sources),
+                *(always.at(b=place(t)) for place in (*l.sources, l.normed)),
                 groups.inside.at(c=groups.owner(t, d, j)),
             ],
         )
-        line, device, element = self.reads_another.found
+        weight, line, device, element = self.reads_another.found
         reads = k.prove(
             "no_line_reads_another",
             Not(self.reads_another.holds),
             [Not(self.first.holds)],
             [
                 self.reads_another.serves,
-                right.at(t=line, d=device, j=element),
+                right.at(weight=weight, t=line, d=device, j=element),
                 self.none_first.at(t=l.last),
                 self.none_of_before.at(t=line, later_line=l.last),
             ],
         )
-        names = map(str, (l.u, l.b, l.d, l.j))
+        names = map(str, (l.weight, l.u, l.b, l.d, l.j))
         at = dict(zip(names, self.keeps_another.found, strict=True))
         self.matches = k.prove(
             "every_run_of_what_is_accepted_matches",

@@ -16,7 +16,7 @@ class Coordinates(Mesh):
 
     along(d, a): the coordinate of device d on axis a. moved(d, a, c): the device that has coordinate c
     there, and the others as d. owner_along(a, j): the coordinate of the owners of element j. adds(t,
-    a): whether norm t adds up slices along axis a.
+    a): whether norm t adds up slices of a weight along axis a.
     """
 
     def __init__(self, l: Any) -> None:
@@ -60,7 +60,7 @@ class Coordinates(Mesh):
             ),
         )
         self._groups(t, c)
-        self._groups_of_norms(t, c)
+        self._groups_of_norms(l.of_weight, t, c)
 
     def is_device(self, d: Any) -> Bool:
         return And(d >= 0, d < self.n)
@@ -89,11 +89,11 @@ class Coordinates(Mesh):
             "groups_are_of_devices", self.are_devices(n, t, d, c, j), (), [*facts, self.owner_is]
         )
 
-    def _groups_of_norms(self, t: Any, c: Any) -> None:
+    def _groups_of_norms(self, of_weight: Any, t: Any, c: Any) -> None:
         """What T2 says of groups whose slices a norm adds up, which may differ along several axes."""
         k, d, j, x = self.k, self.d, self.j, self.x
-        self.adds = k.function("adds_along", INT, INT, BOOL)
-        norms = self.of_norms = Groups(k, self.n, t, d, c, j, "norm_")
+        self.adds = of_weight("adds_along", INT, INT, BOOL)
+        norms = self.of_norms = Groups(k, of_weight, self.n, t, d, c, j, "norm_")
         owner = self.along(norms.with_element(t, d, j), x)
         self.owners_in_norms = k.suppose(
             "slices_of_norms_are_owners",

@@ -159,7 +159,8 @@ class EveryLine(NormLine):
         """What devices know, in any place after any line, is what it stands for."""
         l, k, t, b = self.l, self.k, self.l.t, self.l.b
         read = [place(t) for place in l.sources]
-        right = self.right_in(b, *read)
+        of_norms, found_misread, at_misread = self.read_by_norms()
+        right = [*self.right_in(b, *read), *of_norms]
         step = k.prove("every_line_keeps_it", self.holds(t + 1, b), [*self.line, *right], self.steps())
         begin = self._begins()
 
@@ -182,8 +183,9 @@ class EveryLine(NormLine):
                 self.found.at(t=after),
                 self.found_at.at(t=after, d=at(after)["d"]),
                 step.at(**at(after)),
+                *found_misread,
             ],
-            at=[{}, *({"b": place} for place in read)],
+            at=[{}, *({"b": place} for place in read), *at_misread],
         )
 
     def _begins(self) -> Theorem:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from proofs.checking.symbols import BOOL, INT, Element
@@ -20,10 +21,20 @@ class Groups:
     member: Any
     owner: Any
 
-    def __init__(self, k: Kernel, n: Any, t: Any, d: Any, c: Any, j: Any, of: str = "") -> None:
-        self.size = k.function(f"{of}group_size", INT, INT)
-        self.member = k.function(f"{of}member", INT, INT, INT, INT)
-        self.owner = k.function(f"{of}owner", INT, INT, Element, INT)
+    def __init__(
+        self,
+        k: Kernel,
+        function: Callable[..., Any],
+        n: Any,
+        t: Any,
+        d: Any,
+        c: Any,
+        j: Any,
+        of: str = "",
+    ) -> None:
+        self.size = function(f"{of}group_size", INT, INT)
+        self.member = function(f"{of}member", INT, INT, INT, INT)
+        self.owner = function(f"{of}owner", INT, INT, Element, INT)
         said = self.are_devices(n, t, d, c, j)
         self.inside = k.suppose(f"{of}groups_are_of_devices", [t, d, c, j], said)
 
@@ -42,16 +53,18 @@ class Mesh(Groups):
     """Groups of all lines, and places with slices.
 
     coordinate(t, d): where device d is in its group. holds(b, d, j): whether a place that has slices
-    has element j on device d. of_norms: the groups whose slices a norm adds up.
+    has element j on device d. of_norms: the groups whose slices of a weight a norm adds up.
     """
 
     of_norms: Groups
 
-    def __init__(self, k: Kernel, n: Any, t: Any, b: Any, d: Any, c: Any, j: Any) -> None:
-        super().__init__(k, n, t, d, c, j)
+    def __init__(
+        self, k: Kernel, of_weight: Callable[..., Any], n: Any, t: Any, b: Any, d: Any, c: Any, j: Any
+    ) -> None:
+        super().__init__(k, k.function, n, t, d, c, j)
         self.coordinate = k.function("coordinate", INT, INT, INT)
         self.holds = k.function("holds", INT, INT, Element, BOOL)
-        self.of_norms = self
+        self.of_norms = Groups(k, of_weight, n, t, d, c, j, "norm_")
 
     def are_devices(self, n: Any, t: Any, d: Any, c: Any, j: Any) -> Bool:
         """The same of a mesh that has a device."""

@@ -46,8 +46,9 @@ class Halves(Rejected):
     def _current(self) -> None:
         """What the run itself has before each step: of each element what a device has that keeps it."""
         l, k, u, j = self.l, self.k, self.l.u, self.l.j
-        self.keeper = k.function("keeper", Element, INT)(j)
-        self.copy_of = {WEIGHT: k.fixed("copy", INT), MOMENT: k.fixed("copy_of_moments", INT)}
+        self.keeper = l.of_weight("keeper", Element, INT)(j)
+        copies = {WEIGHT: "copy", MOMENT: "copy_of_moments"}
+        self.copy_of = {what: l.of_weight(name, INT)() for what, name in copies.items()}
         names = {WEIGHT: "current", MOMENT: "current_moments"}
         self.current = {what: l.of_run(name, INT, ROW) for what, name in names.items()}
         self.single_state = {WEIGHT: l.theta, MOMENT: l.omega}
@@ -80,19 +81,23 @@ class Halves(Rejected):
         at = self.current[WEIGHT](u)
         part = l.part_of_norm(u, l.whole_gradient(at, u)[l.element(l.e)])
         self.of_own = total(k, "parts_of_its_own_norm", [u], l.e, part)
+        self.of_owns = total(k, "weights_in_its_own_norm", [u], l.weight, self.of_own(u, l.elements))
+        one_not = Not(And(*self._is_single(u)))
+        self.astray = some(k, "a_weight_is_not_the_single_devices", [u], [l.weight], one_not)
 
     def _holds(self, what: Any, name: str) -> Bool:
         """Whether the keeper of element j keeps it in the copy of a state."""
         l, copy = self.l, self.copy_of[what]
         slices = And(l.kept(copy) == STARTS[f"{name}_slices"], l.mesh.holds(copy, self.keeper, l.j))
-        return Or(l.kept(copy) == STARTS[f"{name}s"], slices)
+        whole = l.kept(copy) == STARTS[f"{name}s"]
+        return And(self.whose_copy(copy) == l.weight, Or(whole, slices))
 
     def _updates(self) -> None:
         """In each step some update of each element is computed; steps end one after the other."""
         l, k, t, d, u, j = self.l, self.k, self.l.t, self.l.d, self.l.u, self.l.j
         updates = And(
             *(t >= 0, t < l.last, l.kind(t) == UPDATE, l.step(t) == u),
-            l.target(t) != l.second(t),
+            *(l.target(t) != l.second(t), l.weight == self.whose_line(t)),
             *(l.is_device(d), Not(l.is_lost(t, d, j))),
         )
         on_some, device, _, on_it = k.choose("some_device_updates_it", [u, j, t], d, updates)
@@ -125,7 +130,7 @@ class Halves(Rejected):
         l, at = self.l, self.current[WEIGHT](u)
         if what in (WEIGHT, MOMENT):
             return self.current[what](u)[l.j]
-        numbers = {NORM: l.norm(u, self.of_own(u, l.elements)), TOKENS: l.single_count(u)}
+        numbers = {NORM: l.norm(u, self.of_owns(u, l.normed_weights)), TOKENS: l.single_count(u)}
         return numbers.get(what, l.whole_gradient(at, u)[l.j])
 
     def _lacks(self) -> None:
@@ -138,7 +143,7 @@ class Halves(Rejected):
             has, own = l.has(t, of.place, of.device)[j], self.own_value(of.what, l.step(t))
             fail[of_gradients].append(fails(said(And(l.kind(t) == of.kind, of.reads), has, own)))
         self.not_whole, self.not_fresh = (
-            some(k, name, [], [t, d, j], And(self.runs_all, *self._computes(), Or(*fail[half])))
+            some(k, name, [], [l.weight, t, d, j], And(self.runs_all, *self._computes(), Or(*fail[half])))
             for name, half in (("lacks_integrity", True), ("reads_what_is_not_current", False))
         )
         other = (
@@ -150,13 +155,13 @@ class Halves(Rejected):
             )
             for what in (WEIGHT, MOMENT)
         )
-        differ = And(*self.on_a_device, Or(*map(fails, other)))
-        self.disagree = some(k, "copies_disagree", [], [u, b, d, j], differ)
+        differ = And(self.is_own, *self.on_a_device, Or(*map(fails, other)))
+        self.disagree = some(k, "copies_disagree", [], [l.weight, u, b, d, j], differ)
         self.no_progress = some(
             k,
             "what_is_current_was_left_by_no_update",
             [],
-            [u, j],
+            [l.weight, u, j],
             And(*self._step(u), Or(*map(fails, self._progress()))),
         )
         self.halves = self.not_whole, self.not_fresh, self.disagree, self.no_progress
@@ -184,23 +189,35 @@ class Halves(Rejected):
 
     def _own_norm(self) -> Theorem:
         """At the single device's weights the run's own norm is the single one."""
-        l, u, e = self.l, self.l.u, self.l.e
-        return self.k.induct(
+        l, u, e, weight = self.l, self.l.u, self.l.e, self.l.weight
+        of_one = self.k.induct(
             "parts_of_the_own_norm_are_the_single_devices",
             e,
             self.of_own(u, e) == l.of_whole(u, e),
             [self.current[WEIGHT](u) == l.theta(u)],
             base=[self.of_own.start, l.of_whole.start],
             step=[self.of_own.next, l.of_whole.next],
-        ).at(e=l.elements)
+        )
+        return self.k.induct(
+            "weights_in_the_own_norm_are_the_single_devices",
+            weight,
+            self.of_owns(u, weight) == l.of_wholes(u, weight),
+            [Not(self.astray.holds)],
+            base=[self.of_owns.start, l.of_wholes.start],
+            step=[
+                *(self.of_owns.next, l.of_wholes.next, l.counted),
+                *(of_one.at(e=l.elements), self.astray.shown),
+            ],
+        ).at(weight=l.normed_weights)
 
     def _has_both(self) -> Theorem:
         """What is current in a run that has both is the single device's, by induction over steps."""
         l, k, u, j, line, on = self.l, self.k, self.l.u, self.l.j, self.update_line, self.update_on
-        has_both, zero = [Not(self.lacks_any)], IntVal(0)
+        has_both, zero, all_single = [Not(self.lacks_any)], IntVal(0), Not(self.astray.holds)
         there = {"t": line, "d": on}
         facts = [
             *(self.no_progress.shown, self.updated, l.trains, l.counted, self.same_norm),
+            self.astray.shown,
             *(each.shown.at(**there) for each in (self.not_whole, self.not_fresh)),
         ]
         self.begun, self.begun_is = k.define("begins_in_the_run", [u], self._is_begun(u))
@@ -221,25 +238,30 @@ class Halves(Rejected):
             one = k.prove(
                 f"one_of_the_{name}_goes_on_alike",
                 current(u + 1)[j] == single(u + 1)[j],
-                [*has_both, *self._step(u), *self._is_single(u), *read],
+                [*has_both, *self._step(u), all_single, *read],
                 [*facts, alike, *(fact.at(b=place, **there) for fact in (l.runs, l.gone_next))],
             )
             goes_on.append(k.extend(f"{name}_go_on_alike", one, j))
+        (astray,) = self.astray.found
+        at_first, after = (substitute(astray, (u, when)) for when in (zero, u + 1))
         return k.induct(
             "what_is_current_is_the_single_devices",
             u,
-            Implies(self.begun(u), And(*self._is_single(u))),
+            Implies(self.begun(u), all_single),
             has_both,
-            base=begun,
-            step=[*goes_on, self.in_order, self.begun_is, self.begun_is.at(u=u + 1)],
+            base=[self.astray.serves.at(u=zero), *(each.at(weight=at_first) for each in begun)],
+            step=[
+                *(self.astray.serves.at(u=u + 1), *(each.at(weight=after) for each in goes_on)),
+                *(self.in_order, self.begun_is, self.begun_is.at(u=u + 1)),
+            ],
         )
 
     def _matches(self, is_single: Theorem) -> Theorem:
         """A run that has both reads and keeps what a single device has."""
         l, k = self.l, self.k
-        line, device, element = self.reads_another.found
-        at = {"t": line, "d": device, "j": element}
-        step = l.step(line)
+        weight, line, device, element = self.reads_another.found
+        at = {"weight": weight, "t": line, "d": device, "j": element}
+        step, single = l.step(line), self.astray.shown
         reads = k.prove(
             "what_has_both_reads_what_a_single_device_does",
             Not(self.reads_another.holds),
@@ -248,18 +270,22 @@ class Halves(Rejected):
                 self.reads_another.serves,
                 *(each.shown.at(**at) for each in (self.not_whole, self.not_fresh)),
                 *(is_single.at(u=step), self.same_norm.at(u=step), self.in_order.at(t=line)),
+                single.at(u=step, weight=weight),
                 *(l.numbered.at(t=line), l.counted, self.begun_is.at(u=step)),
             ],
         )
-        kept = dict(zip(map(str, (l.u, l.b, l.d, l.j)), self.keeps_another.found, strict=True))
+        names = map(str, (l.weight, l.u, l.b, l.d, l.j))
+        kept = dict(zip(names, self.keeps_another.found, strict=True))
+        after = {"weight": kept["weight"], "u": kept["u"] + 1}
         return k.prove(
             "a_run_that_has_both_halves_matches",
             And(Not(self.keeps_another.holds), Not(self.reads_another.holds)),
             [Not(self.lacks_any)],
             [
                 *(reads, self.keeps_another.serves, self.disagree.shown.at(**kept)),
-                *(each.at(u=kept["u"] + 1) for each in (is_single, self.begun_is)),
-                *(self.if_read.at(b=kept["b"]), self.owned.at(j=kept["j"])),
+                *(each.at(u=after["u"]) for each in (is_single, self.begun_is)),
+                *(self.if_read.at(b=kept["b"]), single.at(**after)),
+                self.owned.at(weight=kept["weight"], j=kept["j"]),
             ],
         )
 
@@ -281,49 +307,58 @@ class Halves(Rejected):
                 ],
             )
             found.append(k.extend(f"{name}_that_are_kept_are_current", one, j))
-        return found
+        (astray,) = self.astray.found
+        none = k.prove(
+            "none_that_is_kept_is_astray",
+            Not(self.astray.holds),
+            [Not(self.keeps_another.holds), self._is_begun(u)],
+            [self.astray.serves, *(each.at(weight=astray) for each in found)],
+        )
+        return [*found, none]
 
     def _lacks_nothing(self) -> Theorem:
         """A run that reads and keeps what a single device has, has both."""
         l, k = self.l, self.k
-        kept = self._current_is_kept()
+        *kept, all_single = self._current_is_kept()
         given = [Not(self.reads_another.holds), Not(self.keeps_another.holds)]
         found = []
-        whole = *kept[:1], self.same_norm
+        whole = *kept[:1], all_single, self.same_norm
         for name, lacks, here in (
             ("has_integrity", self.not_whole, whole),
             ("reads_what_is_current", self.not_fresh, kept),
         ):
-            line, device, element = lacks.found
+            weight, line, device, element = lacks.found
+            at = {"weight": weight, "t": line, "d": device, "j": element}
             found.append(
                 k.prove(
                     f"what_matches_{name}",
                     Not(lacks.holds),
                     given,
                     [
-                        *(lacks.serves, self.reads_another.shown.at(t=line, d=device, j=element)),
-                        *(each.at(u=l.step(line)) for each in here),
+                        *(lacks.serves, self.reads_another.shown.at(**at)),
+                        *(each.at(u=l.step(line), **({"weight": weight} if each in kept else {})) for each in here),
                         *(self.in_order.at(t=line), l.numbered.at(t=line)),
                         *([l.counted] if lacks is self.not_whole else []),
                     ],
                 )
             )
-        (u, b, d, j) = self.disagree.found
+        (weight, u, b, d, j) = self.disagree.found
         found.append(
             k.prove(
                 "what_matches_keeps_equal_copies",
                 Not(self.disagree.holds),
                 given[1:],
                 [
-                    *(self.disagree.serves, self.keeps_another.shown.at(u=u, b=b, d=d, j=j)),
-                    *(each.at(u=u + 1) for each in kept),
+                    *(self.disagree.serves, self.keeps_another.shown.at(weight=weight, u=u, b=b, d=d, j=j)),
+                    *(each.at(u=u + 1, weight=weight) for each in kept),
                     self.if_read.at(b=b),
                 ],
             )
         )
-        (u, j) = self.no_progress.found
-        at = {str(l.u): u, str(l.j): j}
-        line, on = (self._of(term, u, j) for term in (self.update_line, self.update_on))
+        (weight, u, j) = self.no_progress.found
+        at = {"weight": weight, "u": u, "j": j}
+        line, on = (self._of(term, weight, u, j) for term in (self.update_line, self.update_on))
+        there = {"weight": weight, "t": line, "d": on, "j": j}
         places = l.target(line), l.second(line)
         found.append(
             k.prove(
@@ -332,21 +367,18 @@ class Halves(Rejected):
                 given,
                 [
                     *(self.no_progress.serves, self.updated.at(**at), l.trains.at(**at)),
-                    self.reads_another.shown.at(t=line, d=on, j=j),
-                    *(each.at(u=u + 1) for each in kept),
-                    *(
-                        fact.at(t=line, b=place, **({"d": on, "j": j} if fact is l.runs else {}))
-                        for place in places
-                        for fact in (l.runs, l.gone_next)
-                    ),
-                    *(each.at(j=j) for each in l.update_alike(line, on)),
+                    self.reads_another.shown.at(**there),
+                    *(each.at(u=u + 1, weight=weight) for each in kept),
+                    *(l.runs.at(b=place, **there) for place in places),
+                    *(l.gone_next.at(t=line, b=place) for place in places),
+                    *(each.at(j=j, weight=weight) for each in l.update_alike(line, on)),
                 ],
             )
         )
         return k.prove("what_matches_lacks_nothing", Not(self.lacks_any), given, found)
 
-    def _of(self, term: Any, u: Any, j: Any) -> Any:
-        return substitute(term, (self.l.u, u), (self.l.j, j))
+    def _of(self, term: Any, weight: Any, u: Any, j: Any) -> Any:
+        return substitute(term, (self.l.weight, weight), (self.l.u, u), (self.l.j, j))
 
     # ------------------------------------------------------------------- the theorem
     def of_halves(

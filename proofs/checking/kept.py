@@ -165,9 +165,11 @@ class Kept(WrongNorms):
 
     @property
     def of_norm(self) -> tuple[tuple[Any, Any], ...]:
-        """Terms of a norm: its line, a device that computes it, and the element that it gets wrong."""
-        l = self.l
-        return (l.t, self.norm_line), (l.d, self.norm_on), (l.j, self.norm_element)
+        """Terms of a norm: its line, a device that computes it; the weight, and the element, that it
+        gets wrong.
+        """
+        l, of = self.l, (self.among, self.norm_element)
+        return (l.t, self.norm_line), (l.d, self.norm_on), *zip((l.weight, l.j), of, strict=True)
 
     @property
     def clips_by_it(self) -> list[Bool]:
@@ -179,16 +181,17 @@ class Kept(WrongNorms):
 
     def _of_a_norm(self, name: str, makes: Theorem, same: Theorem, norm: Theorem) -> Theorem:
         """An update that is clipped by another norm makes another weight."""
-        l, t = self.l, self.l.t
+        l, t, line = self.l, self.l.t, self.norm_line
         at = {str(variable): term for variable, term in self.of_norm}
+        there = {"t": line, "d": self.norm_on, "b": l.target(line)}
         clips = [self.operand == NORM, *self.clips_by_it]
         return self.in_made_run.prove(
             f"an_update_clipped_by_a_norm_of_{name}_makes_another_weight",
             makes.goal,
             [*makes.given[:-1], *clips, *(substitute(each, *self.of_norm) for each in norm.given)],
             [
-                *(makes, norm.at(**at, any_element=l.j)),
-                same.at(b=l.fourth(t), wrong_line=self.norm_line, wrong_on=self.norm_on),
+                *(makes, norm.at(**at), l.runs.at(**there), l.gone_next.at(t=line, b=there["b"])),
+                same.at(b=l.fourth(t), wrong_line=line, wrong_on=self.norm_on),
             ],
         )
 

@@ -119,7 +119,7 @@ class MicroStepsAlike(Comparisons):
         l, k, m, f, p = self.l, self.k, self.l.m, self.l.f, self.l.p
         here, there = self.line_in(m), self.line_in(self.few)
         own = l.micro(there)  # of the second use of a weight it is as many micro-steps more
-        of_line = l.kind, l.target, l.factor, l.mesh.axis, *l.sources
+        of_line = l.kind, l.target, l.factor, l.mesh.axis, *l.sources, l.normed
         lines = [
             *(of(here) == of(there) for of in of_line),
             *(l.step(here) == l.u, self.turn(here) == m),

@@ -1,7 +1,7 @@
-"""T2's twelfth kind of line: a norm, of what the slices of a group's devices make up.
+"""T2's twelfth kind of line: a norm of all weights, of what the slices of groups of devices make up.
 
-It is right on a device if all that it adds up is the whole gradient: then it is a function of what is
-the same everywhere. An update may read it.
+It is right on a device if all that it adds up of every weight is the whole gradient: then it is a
+function of what is the same everywhere. An update may read it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any
 from proofs.checking.matching import Matching
 from proofs.checking.symbols import NORM, NORM_OF, WRONG
 from proofs.trusted.kernel import Bool, Theorem
-from proofs.trusted.terms import IntVal
+from proofs.trusted.parts import substitute
+from proofs.trusted.terms import And, IntVal, Not
 
 
 class NormLine(Matching):
@@ -20,18 +21,16 @@ class NormLine(Matching):
 
     def _norm(self) -> Theorem:
         l, t = self.l, self.l.t
-        now, source, target = l.step(t), l.source(t), l.target(t)
-        squares = self._of_elements()
+        now, target, weights = l.step(t), l.target(t), self._of_weights()
         made = l.made_norm(t, l.d)
         return self.made_right(
             "step_norm",
             "a_norm",
             (target, made),
-            [t >= 0, l.kind(t) == NORM_OF],
-            [source],
+            [*self.line, l.kind(t) == NORM_OF, self.norm_is_of_right],
+            [],
             [
-                squares.at(e=l.elements),
-                l.group_is_of_elements.at(e=l.elements),
+                weights.at(weight=l.normed_weights),
                 l.counted,
                 l.names.at(w=NORM, u=now, m=IntVal(0)),
                 *([l.names.at(w=WRONG, u=t, m=IntVal(0))] if l.where_right(t, l.d) else []),
@@ -67,14 +66,41 @@ class NormLine(Matching):
             ],
         )
 
+    def read_by_norms(self) -> tuple[list[Bool], list[Theorem], list[dict[str, Any]]]:
+        """That no weight's place is wrong that a norm of line t reads; which one is, if any, and where."""
+        l, t = self.l, self.l.t
+        wrong = And(l.is_in_norms, self.wrong(t, l.normed(t)))
+        misread, one, self.misread, found = self.k.choose("a_norm_reads_wrong", [t], l.weight, wrong)
+        self.norm_is_of_right = Not(misread(t))
+        place = substitute(l.normed(t), (l.weight, one(t)))
+        return [self.norm_is_of_right], [found], [{"weight": one(t), "b": place}]
+
+    def _of_weights(self) -> Theorem:
+        """Where all that a norm adds up of every weight compares equal, it is of the whole gradients."""
+        l, t, d, elements = self.l, self.l.t, self.l.d, self._of_elements()
+        return self.k.induct(
+            "a_norm_is_of_the_whole_gradients_of_weights",
+            l.weight,
+            l.of_groups(t, d, l.weight) == l.of_wholes(l.step(t), l.weight),
+            [
+                *(*self.line, l.kind(t) == NORM_OF, *l.where_right(t, d), *self.on_a_device),
+                *(self.norm_is_of_right, l.weight <= l.normed_weights),
+            ],
+            base=[l.of_groups.start, l.of_wholes.start.at(u=l.step(t))],
+            step=[
+                *(l.of_groups.next, l.of_wholes.next.at(u=l.step(t)), elements.at(e=l.elements)),
+                *(l.group_is_of_elements.at(e=l.elements), l.counted, self.misread),
+            ],
+        )
+
     def _of_elements(self) -> Theorem:
         """Where all that a norm adds up compares equal, it is of the whole gradient."""
         l, k = self.l, self.k
         t, d, j, e = l.t, l.d, l.j, l.e
-        now, source, asks = l.step(t), l.source(t), k.integers("asks")
+        now, source, asks = l.step(t), l.normed(t), k.integers("asks")
         groups = l.mesh.of_norms
         right = [*self.line, l.kind(t) == NORM_OF, *l.where_right(t, asks), asks >= 0, asks < l.n]
-        right.append(d == groups.with_element(t, asks, j))
+        right += [d == groups.with_element(t, asks, j), l.is_in_norms]
         compares = self.all_equal_in(
             "a_right_norm_compares_equal",
             [t, l.s, l.i, j, d, asks],
@@ -85,7 +111,7 @@ class NormLine(Matching):
         at = {"asks": d, "j": l.element(e)}
         member = groups.with_element(t, d, l.element(e))
         return k.induct(
-            "a_norm_is_of_the_whole_gradient",
+            "a_norm_is_of_the_whole_gradient_of_a_weight",
             e,
             l.of_elements(t, d, e) == l.of_whole(now, e),
             [
@@ -94,6 +120,7 @@ class NormLine(Matching):
                 *l.where_right(t, d),
                 *self.on_a_device,
                 *self.right_in(source),
+                l.is_in_norms,
             ],
             base=[l.of_elements.start, l.of_whole.start.at(u=now)],
             step=[

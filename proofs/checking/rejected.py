@@ -69,6 +69,7 @@ class Rejected(Accepted):
         l, k, end, u = self.l, self.k, self.l.ends(self.l.u), self.l.u
         made = self.made_for(end, l.b, what, u + 1, l.d)
         run, word = self.run_for(made), {WEIGHT: "weight", MOMENT: "moment"}[what]
+        exactly = exact.at(t=end, u=u + 1, weight=self.whose_copy(l.b), **made)
         return k.prove(
             f"of_a_kept_{word}_some_run_keeps_another",
             self.any_differs.holds,
@@ -77,8 +78,8 @@ class Rejected(Accepted):
                 *(Not(self.copy_equals(what)), self.is_known(end, l.b, l.d)),
             ],
             [
-                exact.at(t=end, u=u + 1, **made),
-                self.keeps_another.shown.at(run=run),
+                exactly,
+                self.keeps_another.shown.at(run=run, weight=self.whose_copy(l.b)),
                 self.any_differs.shown.at(run=run),
             ],
         )
@@ -106,11 +107,12 @@ class Rejected(Accepted):
         norm, an update is clipped by it.
         """
         l, k, t = self.l, self.k, self.l.t
-        names = ("kept_in", "kept_on", "applied_by", "applied_on", "normed_by", "normed_on")
-        self.kept_in, self.kept_on, self.by, self.by_on, *normed = (
+        names = ("kept_in", "kept_on", "applied_by", "applied_on")
+        self.kept_in, self.kept_on, self.by, self.by_on = (k.function(name, INT, INT) for name in names)
+        names = ("normed_by", "normed_on", "normed_weight")
+        self.normed_by, self.normed_on, self.normed_weight = (
             k.function(name, INT, INT) for name in names
         )
-        self.normed_by, self.normed_on = normed
         self.clipped = k.function("clipped_element", INT, Element)
         view = self.reads_of_line[0]
         made = self.made_for(t, view.place, view.what, l.step(t), l.d)
@@ -140,11 +142,12 @@ class Rejected(Accepted):
     def _norm_applies(self, made: dict[str, Any]) -> list[Bool]:
         """That a norm of the step is of what the backward makes of its view."""
         l, t = self.l, self.l.t
-        line, on = self.normed_by(t), self.normed_on(t)
-        has = substitute(self.owner_in_norm, (t, line), (l.d, on))
+        line, on, of = self.normed_by(t), self.normed_on(t), (l.weight, self.normed_weight(t))
+        has = substitute(self.owner_in_norm, (t, line), (l.d, on), of)
+        place, is_in_norms = (substitute(each, of) for each in (l.normed(line), l.is_in_norms))
         return [
-            *(line >= 0, line < l.last, l.is_device(on), l.step(line) == l.step(t)),
-            *(l.kind(line) == NORM_OF, *self._has_the_view(made, line, l.source(line), has)),
+            *(line >= 0, line < l.last, l.is_device(on), l.step(line) == l.step(t), is_in_norms),
+            *(l.kind(line) == NORM_OF, *self._has_the_view(made, line, place, has)),
         ]
 
     def _has_the_view(self, made: dict[str, Any], line: Any, place: Any, on: Any) -> list[Bool]:
@@ -272,14 +275,14 @@ class Rejected(Accepted):
         l, t, name = self.l, self.l.t, "normed_gradient"
         (of,) = (each for each in self.compared_by_line if each.name == name)
         made = self.made_for(t, of.place, of.what, l.step(t), of.device) | {"operand": NORM}
-        return self._kept_by_a_norm(name, of, made, self._clips(t, l.d), (t, l.d), differ)
+        return self._kept_by_a_norm(name, of, made, self._clips(t, l.d), (t, l.d, l.weight), differ)
 
     def _view_norm_keeps(self, differ: Theorem) -> Theorem:
         """And so does one by a norm of what a backward makes that is the first to."""
         t, of = self.l.t, self.reads_of_line[0]
         made = self._made_of_view | {"operand": NORM}
-        norm = self.normed_by(t), self.normed_on(t)
-        given = [*self._norm_applies(made), *self._clips(*norm)]
+        norm = self.normed_by(t), self.normed_on(t), self.normed_weight(t)
+        given = [*self._norm_applies(made), *self._clips(*norm[:2])]
         return self._kept_by_a_norm("a_norm_of_a_view", of, made, given, norm, differ)
 
     def _kept_by_a_norm(
@@ -288,12 +291,13 @@ class Rejected(Accepted):
         of: Compared,
         made: dict[str, Any],
         given: Sequence[Bool],
-        norm: tuple[Any, Any],
+        norm: tuple[Any, Any, Any],
         differ: Theorem,
     ) -> Theorem:
         """Some run keeps something else, of an update that is clipped by a norm."""
         l, t = self.l, self.l.t
-        about = {"norm_line": norm[0], "norm_on": norm[1], "norm_element": l.j, "j": self.clipped(t)}
+        names = "norm_line", "norm_on", "weight_of_norm", "norm_element", "j"
+        about = dict(zip(names, (*norm, l.j, self.clipped(t)), strict=True))
         return self._kept_by(of, made, given, self.by(t), self.by_on(t), differ, name, about)
 
     def _kept_by(
@@ -310,6 +314,7 @@ class Rejected(Accepted):
         """Some run keeps something else, made by the update at `line` on device `on`."""
         l, k, t, now = self.l, self.k, self.l.t, self.l.step(line)
         run, there = self.run_for(made), {"b": self.kept_in(t), "d": self.kept_on(t)}
+        there["weight"] = self.whose_copy(self.kept_in(t))
         return k.prove(
             f"of_{name or of.name}_some_run_keeps_another",
             self.any_differs.holds,

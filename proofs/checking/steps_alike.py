@@ -92,7 +92,7 @@ class StepsAlike(EveryMicroStep):
     def _alike(self) -> tuple[Theorem, Theorem]:
         """Lines at one place of two steps are alike, what is right there, what norms add up."""
         l, k, f, p, here, there = self.l, self.k, self.l.f, self.l.p, self.line_at, self.run_at
-        of_line = l.kind, l.target, l.factor, l.micro, l.mesh.axis, *l.sources
+        of_line = l.kind, l.target, l.factor, l.micro, l.mesh.axis, *l.sources, l.normed
         lines = [
             *(of(here) == of(there) for of in of_line),
             *(l.step(here) == l.u, l.step(there) == self.settled),

@@ -58,6 +58,7 @@ class Symbols(NormSymbols):
         self.closing = Closing(k)
         self.k = k = self.closing.as_kernel
         self.run = self.closing.unwritten_constant("run", Run)
+        self.weight = self.closing.unwritten_constant("weight", INT)
         self.t, self.b, self.s, self.d, self.i, self.u = k.integers("t b s d i u")
         self.m, self.c = k.integers("m c")
         self.j, self.w = k.constant("j", Element), k.constant("w", WhatSort)
@@ -74,11 +75,20 @@ class Symbols(NormSymbols):
         self._originals()
 
     def of_run(self, name: str, *sorts: Any) -> Any:
-        """A function of what is in a run: of its model, its data, its optimizer, or its memory."""
+        """A function of what is in a run, of a weight: of its model, its optimizer, or its memory."""
+        return self.closing.function_of([self.run, self.weight], name, *sorts)
+
+    def of_all_weights(self, name: str, *sorts: Any) -> Any:
+        """A function of what is in a run, of all weights at once: of its data, or of its norms."""
         return self.closing.function_of([self.run], name, *sorts)
 
+    def of_weight(self, name: str, *sorts: Any) -> Any:
+        """A function of a weight, in every run."""
+        return self.closing.function_of([self.weight], name, *sorts)
+
     def _mesh(self) -> Any:
-        return Mesh(self.k, self.n, self.t, self.b, self.d, self.c, self.j)
+        at = self.n, self.t, self.b, self.d, self.c, self.j
+        return Mesh(self.k, self.of_weight, *at)
 
     # ---------------------------------------------------------------- the schedule
     def _lines(self) -> None:

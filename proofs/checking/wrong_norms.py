@@ -10,19 +10,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from proofs.checking.amounts import Language
-from proofs.checking.symbols import CONTRIBUTION, NORM_OF, WEIGHT, Element, indicator
+from proofs.checking.symbols import CONTRIBUTION, NORM_OF, WEIGHT, indicator
 from proofs.checking.wrong_views import WrongViews
 from proofs.trusted.kernel import Bool, Theorem
 from proofs.trusted.parts import substitute
-from proofs.trusted.terms import And, Not
+from proofs.trusted.terms import And
 
 
 class WrongNorms(WrongViews):
-    """A norm of line t that adds up, for device d, what is another gradient of element j."""
+    """A norm of line t that adds up, for device d, what is another gradient of element j of a weight."""
 
     def __init__(self, l: Language) -> None:
         super().__init__(l)
-        self.any_element = self.k.constant("any_element", Element)  # of which the norm is read
+        self.among = self.k.integers("weight_of_norm")
 
     @property
     def owner_in_norm(self) -> Any:
@@ -31,19 +31,23 @@ class WrongNorms(WrongViews):
 
     def at_owner(self, said: Bool) -> Bool:
         """What is said of device d in place b, of what the norm reads of element j."""
-        return substitute(said, (self.l.b, self.l.source(self.l.t)), (self.l.d, self.owner_in_norm))
+        return substitute(said, (self.l.b, self.l.normed(self.l.t)), (self.l.d, self.owner_in_norm))
+
+    def of_some_weight(self, said: Bool) -> Bool:
+        """What is said of a weight, of one of those that the norm adds up."""
+        return substitute(said, (self.l.weight, self.among))
 
     @property
     def is_norm(self) -> list[Bool]:
-        """That line t is a norm, and of which device."""
+        """That line t is a norm, and of which device, and weight."""
         l = self.l
-        return [l.t >= 0, l.t <= l.last, l.kind(l.t) == NORM_OF, *self.on_a_device]
+        return [l.t >= 0, l.t <= l.last, l.kind(l.t) == NORM_OF, *self.on_a_device, l.is_in_norms]
 
     def norms_of_another(self, exact: Sequence[Theorem], views: Theorem) -> tuple[Theorem, Theorem]:
         """A norm of what is the first to compare unequal, and of a contribution at a wrong view."""
         l, k, t = self.l, self.in_made_run, self.l.t
         another = self._another_norm()
-        now, source, owner = l.step(t), l.source(t), self.owner_in_norm
+        now, source, owner = l.step(t), l.normed(t), self.owner_in_norm
         groups, line, reader = l.mesh.of_norms, self.curved, self.reader
         inside = groups.inside.at(c=groups.owner(t, l.d, l.j))
         in_run = [self.odd >= 0, self.odd < l.bound]
@@ -72,9 +76,9 @@ class WrongNorms(WrongViews):
         )
 
     def _another_norm(self) -> Theorem:
-        """A norm of what is another gradient of one element is another norm."""
+        """A norm of what is another gradient of one element of a weight is another norm."""
         l, k, t, d, j, e, u = self.l, self.in_made_run, self.l.t, self.l.d, self.l.j, self.l.e, self.l.u
-        now, source, odd = l.step(t), l.source(t), self.odd
+        now, source, odd = l.step(t), l.normed(t), self.odd
         single = k.prove(
             "the_single_devices_gradient_of_the_model",
             l.single_gradient(u, j) == indicator(l.is_of_step(odd, u)),
@@ -93,6 +97,14 @@ class WrongNorms(WrongViews):
                 self.norm_parts.at(y=l.single_gradient(u, l.element(e))),
             ],
         )
+        of_wholes = k.induct(
+            "of_the_single_devices_gradients_nothing_is_counted",
+            l.weight,
+            l.of_wholes(u, l.weight) == 0,
+            single.given,
+            base=[l.of_wholes.start],
+            step=[l.of_wholes.next, of_whole.at(e=l.elements), l.counted],
+        )
         x = l.element(e)
         read = l.has(t, source, l.mesh.of_norms.with_element(t, d, x))[x]
         another = self.at_owner(l.has(t, l.b, d)[j] != l.single_gradient(now, j))
@@ -100,8 +112,8 @@ class WrongNorms(WrongViews):
         counted = k.induct(
             "what_is_another_gradient_is_counted",
             e,
-            l.of_elements(t, d, e) >= indicator(l.number_of(j) < e),
-            [another, *model],
+            l.of_elements(t, d, e) >= indicator(And(another, l.number_of(j) < e)),
+            model,
             base=[l.of_elements.start, l.counted],
             step=[
                 l.of_elements.next,
@@ -111,16 +123,25 @@ class WrongNorms(WrongViews):
                 l.numbered,
             ],
         )
-        target, of = l.target(t), self.any_element
+        of_weights = k.induct(
+            "what_is_another_gradient_of_a_weight_is_counted",
+            l.weight,
+            l.of_groups(t, d, l.weight) >= indicator(And(self.of_some_weight(another), self.among < l.weight)),
+            [self.among >= 0, *model],
+            base=[l.of_groups.start],
+            step=[
+                *(l.of_groups.next, l.group_is_of_elements.at(e=l.elements), l.counted),
+                counted.at(e=l.elements),
+            ],
+        )
+        made = of_weights.at(weight=l.normed_weights, weight_of_norm=l.weight)
         return k.prove(
             "a_norm_of_another_gradient_is_another",
-            And(l.has(t + 1, target, d)[of] != l.single_norm(now), Not(l.gone(target, t + 1))),
-            [t >= 0, l.kind(t) == NORM_OF, another, *model],
+            l.computed_norm(t, d) != l.single_norm(now),
+            [another, l.is_in_norms, *model],
             [
-                *(l.runs.at(b=target, j=of), l.gone_next.at(b=target), l.numbered),
-                *(counted.at(e=l.elements), of_whole.at(u=now, e=l.elements)),
-                l.group_is_of_elements.at(e=l.elements),
-                self.norms.at(u=now, y=l.of_group(t, d, l.elements, l.mesh.of_norms.size(t))),
-                *(self._norm_at(now), l.counted),
+                *(made, of_wholes.at(u=now, weight=l.normed_weights), l.counted, l.numbered),
+                self.norms.at(u=now, y=l.of_groups(t, d, l.normed_weights)),
+                self._norm_at(now),
             ],
         )

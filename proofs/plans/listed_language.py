@@ -143,7 +143,12 @@ class ListedLanguage(Language):
         numbers = [*([self.fourth] if self.clips else []), *([self.fifth] if self.counts else [])]
         return self.source, self.second, self.third, *numbers
 
+    def of_weight(self, name: str, *sorts: Any) -> Any:
+        """All weights have the same lines."""
+        return self.k.function(name, *sorts)
+
     def _norm_of_devices(self) -> None:
+        self.normed = self.source
         if self.clips:
             super()._norm_of_devices()
 

@@ -99,6 +99,10 @@ class ListedRuns(EveryLine):
         rests = [run.rests for run in self.runs]
         return self.k.prove(f"no_schedule_reads_a_{name}", Not(reads), (), [*rests, self.l.is_listed])
 
+    def read_by_norms(self) -> tuple[list[Bool], list[Theorem], list[dict[str, Any]]]:
+        """No norm reads anything, if no schedule has any."""
+        return super().read_by_norms() if self.l.clips else ([], [], [])
+
     def _norm(self) -> Theorem:
         """What a norm leaves right, if a schedule has any."""
         if self.l.clips:
