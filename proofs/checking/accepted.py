@@ -36,14 +36,17 @@ HALF = {None: INTEGRITY, NORM: INTEGRITY, TOKENS: INTEGRITY, WEIGHT: CONSISTENCY
 
 @dataclass(frozen=True)
 class Compared:
-    """What line t reads, if it is of a kind: what it is to be, in which place, on which device."""
+    """What line t reads, if it is of a kind: what it is to be, in which place, on which device; of its
+    own weight, or of those that a norm is of.
+    """
 
     name: str
     kind: Any
     what: Any
     place: Any
     device: Any
-    reads: Bool
+    own: Bool
+    reads: Bool = TRUE
 
 
 class Accepted(AllSteps):
@@ -116,7 +119,7 @@ class Accepted(AllSteps):
             Compared("gradient", UPDATE, None, l.third(t), d, own),
             Compared("normed_gradient", NORM_OF, None, l.normed(t), owner, l.is_in_norms),
             *(
-                Compared(name, UPDATE, what, place, d, And(own, reads))
+                Compared(name, UPDATE, what, place, d, own, reads)
                 for name, place, what, reads in self.numbers_read()
             ),
         )
@@ -180,7 +183,7 @@ class Accepted(AllSteps):
             *((l.d, on(l.t)), (l.s, value(l.t))),
             *((l.j, element(l.t)), (l.weight, weight(l.t))),
         )
-        unequal = Or(*(self.is_unequal_in(each) for each in self.reads_of_line))
+        unequal = Or(*(And(each.own, self.is_unequal_in(each)) for each in self.reads_of_line))
         return k.suppose(
             "what_is_neither_right_nor_lost_compares_unequal",
             [l.t],
@@ -195,13 +198,17 @@ class Accepted(AllSteps):
         """What a line compares; of a backward one of both, by unequal_view."""
         l, t, (view, _, *others) = self.l, self.l.t, self.compared_by_line
         place = If(self.of_which_view(t), l.source(t), l.second(t))
-        return Compared("a_view", view.kind, view.what, place, view.device, view.reads), *others
+        return Compared("a_view", view.kind, view.what, place, view.device, view.own), *others
 
     def is_unequal_in(self, of: Compared) -> Bool:
         l, t = self.l, self.l.t
         equal = self.equals_form(t, of.place, of.what, l.step(t), of.device)
         known = self.is_known(t, of.place, of.device)
         return And(l.kind(t) == of.kind, of.reads, Not(equal), known)
+
+    def is_read(self, of: Compared) -> Bool:
+        """Whether line t reads it, of a weight that it is about."""
+        return And(self.l.kind(self.l.t) == of.kind, of.own, of.reads)
 
     def _copies(self) -> Theorem:
         """What is rejected has a copy that compares unequal at the end of a step that is run: of which
@@ -233,10 +240,7 @@ class Accepted(AllSteps):
         weight, and a norm of any.
         """
         l, k, t, d, j, u, b = self.l, self.k, self.l.t, self.l.d, self.l.j, self.l.u, self.l.b
-        others = (
-            And(l.kind(t) == of.kind, of.reads, Not(self.is_right_in(of)))
-            for of in self.compared_by_line
-        )
+        others = (And(self.is_read(of), Not(self.is_right_in(of))) for of in self.compared_by_line)
         reads = And(self.runs_all, *self._computes(), Or(*others))
         self.reads_another = some(k, "a_line_reads_another", [], [l.weight, t, d, j], reads)
         end = l.ends(u)
@@ -263,12 +267,7 @@ class Accepted(AllSteps):
         facts = [*self.read_by_backward, *update.values(), self.normed.at(d=owner, asks=d)]
         right = k.prove(
             "lines_read_what_is_right",
-            And(
-                *(
-                    Implies(And(l.kind(t) == of.kind, of.reads), self.is_right_in(of))
-                    for of in self.compared_by_line
-                )
-            ),
+            And(*(Implies(self.is_read(of), self.is_right_in(of)) for of in self.compared_by_line)),
             [self.runs_all, *self._computes(), Not(self.unequal.holds)],
             [
                 *(self.off_shown, self.unequal.shown, *facts),

@@ -71,7 +71,7 @@ class EveryLine(NormLine):
             "a_gradient",
             (l.target(t), made),
             [t >= 0, l.kind(t) == BACKWARD],
-            [*read.values()],
+            self.right_in(*read.values()),
             [l.gradient_alike(t, d), *rows, *names],
         )
 
@@ -110,7 +110,7 @@ class EveryLine(NormLine):
                     f"a_new_{name}",
                     (place, made),
                     [*given, *other],
-                    [b(t) for b in l.sources],
+                    self.right_in(*(b(t) for b in l.sources)),
                     [computed, *right, *names],
                     l.trains.at(u=now),
                 )

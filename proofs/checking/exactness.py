@@ -114,7 +114,8 @@ class Exactness(FirstUnequal):
         norms = k.suppose(
             "norms_are_off_by_what_is_counted",
             [l.u, l.y],
-            l.norm(l.u, l.y) == indicator(self._is_odd(NORM, l.u)) + l.y - l.of_wholes(l.u, l.normed_weights),
+            l.norm(l.u, l.y)
+            == indicator(self._is_odd(NORM, l.u)) + l.y - l.of_wholes(l.u, l.normed_weights),
         )
         parts = k.suppose(
             "norms_count_what_is_another_gradient",

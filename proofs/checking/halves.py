@@ -141,9 +141,10 @@ class Halves(Rejected):
             of_gradients = HALF[of.what] == INTEGRITY
             said = conditions.gradient_integrity if of_gradients else conditions.freshness
             has, own = l.has(t, of.place, of.device)[j], self.own_value(of.what, l.step(t))
-            fail[of_gradients].append(fails(said(And(l.kind(t) == of.kind, of.reads), has, own)))
+            fail[of_gradients].append(fails(said(self.is_read(of), has, own)))
+        of_line, computes = [l.weight, t, d, j], [self.runs_all, *self._computes()]
         self.not_whole, self.not_fresh = (
-            some(k, name, [], [l.weight, t, d, j], And(self.runs_all, *self._computes(), Or(*fail[half])))
+            some(k, name, [], of_line, And(*computes, Or(*fail[half])))
             for name, half in (("lacks_integrity", True), ("reads_what_is_not_current", False))
         )
         other = (
@@ -336,7 +337,10 @@ class Halves(Rejected):
                     given,
                     [
                         *(lacks.serves, self.reads_another.shown.at(**at)),
-                        *(each.at(u=l.step(line), **({"weight": weight} if each in kept else {})) for each in here),
+                        *(
+                            each.at(u=l.step(line), **({"weight": weight} if each in kept else {}))
+                            for each in here
+                        ),
                         *(self.in_order.at(t=line), l.numbered.at(t=line)),
                         *([l.counted] if lacks is self.not_whole else []),
                     ],
@@ -349,7 +353,10 @@ class Halves(Rejected):
                 Not(self.disagree.holds),
                 given[1:],
                 [
-                    *(self.disagree.serves, self.keeps_another.shown.at(weight=weight, u=u, b=b, d=d, j=j)),
+                    *(
+                        self.disagree.serves,
+                        self.keeps_another.shown.at(weight=weight, u=u, b=b, d=d, j=j),
+                    ),
                     *(each.at(u=u + 1, weight=weight) for each in kept),
                     self.if_read.at(b=b),
                 ],

@@ -17,6 +17,7 @@ from proofs.checking.symbols import (
     KINDS,
     MOMENT,
     NORM,
+    NORM_OF,
     ONE,
     REAL,
     TOKENS,
@@ -184,7 +185,7 @@ class Kept(WrongNorms):
         l, t, line = self.l, self.l.t, self.norm_line
         at = {str(variable): term for variable, term in self.of_norm}
         there = {"t": line, "d": self.norm_on, "b": l.target(line)}
-        clips = [self.operand == NORM, *self.clips_by_it]
+        clips = [l.kind(line) == NORM_OF, self.operand == NORM, *self.clips_by_it]
         return self.in_made_run.prove(
             f"an_update_clipped_by_a_norm_of_{name}_makes_another_weight",
             makes.goal,

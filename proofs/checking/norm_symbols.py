@@ -1,8 +1,8 @@
 """Norms and counts, as symbols: numbers that an update reads beside the gradient; moments, if it does.
 
 A norm is any function of a sum over weights and their elements, of any function of each. In one line a
-device adds up its own slice of each weight's gradient, and groups their devices. A count is the sum of what each device's samples
-have of anything, such as tokens, in each micro-step.
+device adds up its own slice of each weight's gradient, and groups their devices. A count is the sum of
+what each device's samples have of anything, such as tokens, in each micro-step.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ class NormSymbols(ABC):
     def _norms(self) -> None:
         k = self.k
         self.e, self.y = k.integers("e"), k.reals("y")
-        self.elements, self.normed_weights = (k.fixed(name, INT) for name in ("elements", "normed_weights"))
+        self.elements, self.normed_weights = (
+            k.fixed(name, INT) for name in ("elements", "normed_weights")
+        )
         self.is_in_norms = And(self.weight >= 0, self.weight < self.normed_weights)
         self.normed = self.of_weight("normed", INT, INT)
         self.element = k.function("element", INT, Element)

@@ -27,8 +27,8 @@ class NormLine(Matching):
             "step_norm",
             "a_norm",
             (target, made),
-            [*self.line, l.kind(t) == NORM_OF, self.norm_is_of_right],
-            [],
+            [t >= 0, l.kind(t) == NORM_OF],
+            [self.norm_is_of_right],
             [
                 weights.at(weight=l.normed_weights),
                 l.counted,
@@ -43,18 +43,18 @@ class NormLine(Matching):
         what: str,
         made: tuple[Any, Any],
         given: Sequence[Bool],
-        read: Sequence[Any],
+        right: Sequence[Bool],
         uses: Sequence[Theorem],
         *more: Theorem,
     ) -> Theorem:
-        """What a line makes of right places that it reads is right: `made`, a place and its value."""
+        """What a line makes is right where what it reads is: `made`, a place and its value."""
         l, t, (place, value) = self.l, self.l.t, made
         stands = self.single(what, t + 1, place, value, given, l.amounts_run.at(b=place))
-        reads = [t < l.last] if read else []
+        reads = [t < l.last] if right else []
         return self.k.prove(
             name,
             self.is_right(t + 1, place),
-            [*given, *reads, *self.on_a_device, self.knows(t + 1, place), *self.right_in(*read)],
+            [*given, *reads, *self.on_a_device, self.knows(t + 1, place), *right],
             [
                 l.runs.at(b=place),
                 self.not_gone.at(t=t + 1, b=place),
@@ -67,7 +67,7 @@ class NormLine(Matching):
         )
 
     def read_by_norms(self) -> tuple[list[Bool], list[Theorem], list[dict[str, Any]]]:
-        """That no weight's place is wrong that a norm of line t reads; which one is, if any, and where."""
+        """That norm t reads no place of a weight that is wrong; which one, if any, and where."""
         l, t = self.l, self.l.t
         wrong = And(l.is_in_norms, self.wrong(t, l.normed(t)))
         misread, one, self.misread, found = self.k.choose("a_norm_reads_wrong", [t], l.weight, wrong)
@@ -76,7 +76,7 @@ class NormLine(Matching):
         return [self.norm_is_of_right], [found], [{"weight": one(t), "b": place}]
 
     def _of_weights(self) -> Theorem:
-        """Where all that a norm adds up of every weight compares equal, it is of the whole gradients."""
+        """Where all that a norm adds up of weights compares equal, it is of the whole gradients."""
         l, t, d, elements = self.l, self.l.t, self.l.d, self._of_elements()
         return self.k.induct(
             "a_norm_is_of_the_whole_gradients_of_weights",

@@ -53,7 +53,7 @@ class Rejected(Accepted):
             self.any_other.holds,
             [
                 *(self.runs_all, *self._is_a_value(), *self._computes(), self.all_equal(l.j, t)),
-                self.is_unequal_in(of),
+                *(of.own, self.is_unequal_in(of)),
             ],
             [
                 exact.at(b=of.place, d=of.device, u=l.step(t), **made),
@@ -107,12 +107,12 @@ class Rejected(Accepted):
         norm, an update is clipped by it.
         """
         l, k, t = self.l, self.k, self.l.t
-        names = ("kept_in", "kept_on", "applied_by", "applied_on")
-        self.kept_in, self.kept_on, self.by, self.by_on = (k.function(name, INT, INT) for name in names)
-        names = ("normed_by", "normed_on", "normed_weight")
-        self.normed_by, self.normed_on, self.normed_weight = (
+        copies, norms = ("kept_in", "kept_on"), ("normed_by", "normed_on", "normed_weight")
+        names = *copies, "applied_by", "applied_on", *norms
+        self.kept_in, self.kept_on, self.by, self.by_on, *normed = (
             k.function(name, INT, INT) for name in names
         )
+        self.normed_by, self.normed_on, self.normed_weight = normed
         self.clipped = k.function("clipped_element", INT, Element)
         view = self.reads_of_line[0]
         made = self.made_for(t, view.place, view.what, l.step(t), l.d)
@@ -275,7 +275,8 @@ class Rejected(Accepted):
         l, t, name = self.l, self.l.t, "normed_gradient"
         (of,) = (each for each in self.compared_by_line if each.name == name)
         made = self.made_for(t, of.place, of.what, l.step(t), of.device) | {"operand": NORM}
-        return self._kept_by_a_norm(name, of, made, self._clips(t, l.d), (t, l.d, l.weight), differ)
+        given = [l.is_in_norms, *self._clips(t, l.d)]
+        return self._kept_by_a_norm(name, of, made, given, (t, l.d, l.weight), differ)
 
     def _view_norm_keeps(self, differ: Theorem) -> Theorem:
         """And so does one by a norm of what a backward makes that is the first to."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from proofs.checking.amounts import Language
-from proofs.checking.symbols import CONTRIBUTION, NORM_OF, WEIGHT, indicator
+from proofs.checking.symbols import CONTRIBUTION, WEIGHT, indicator
 from proofs.checking.wrong_views import WrongViews
 from proofs.trusted.kernel import Bool, Theorem
 from proofs.trusted.parts import substitute
@@ -18,7 +18,7 @@ from proofs.trusted.terms import And
 
 
 class WrongNorms(WrongViews):
-    """A norm of line t that adds up, for device d, what is another gradient of element j of a weight."""
+    """A norm of line t that adds up, for device d, another gradient of element j of a weight."""
 
     def __init__(self, l: Language) -> None:
         super().__init__(l)
@@ -39,9 +39,9 @@ class WrongNorms(WrongViews):
 
     @property
     def is_norm(self) -> list[Bool]:
-        """That line t is a norm, and of which device, and weight."""
+        """That there is a line t, of which device, and of which weight."""
         l = self.l
-        return [l.t >= 0, l.t <= l.last, l.kind(l.t) == NORM_OF, *self.on_a_device, l.is_in_norms]
+        return [l.t >= 0, l.t <= l.last, *self.on_a_device, l.is_in_norms]
 
     def norms_of_another(self, exact: Sequence[Theorem], views: Theorem) -> tuple[Theorem, Theorem]:
         """A norm of what is the first to compare unequal, and of a contribution at a wrong view."""
@@ -126,7 +126,8 @@ class WrongNorms(WrongViews):
         of_weights = k.induct(
             "what_is_another_gradient_of_a_weight_is_counted",
             l.weight,
-            l.of_groups(t, d, l.weight) >= indicator(And(self.of_some_weight(another), self.among < l.weight)),
+            l.of_groups(t, d, l.weight)
+            >= indicator(And(self.of_some_weight(another), self.among < l.weight)),
             [self.among >= 0, *model],
             base=[l.of_groups.start],
             step=[
@@ -140,7 +141,7 @@ class WrongNorms(WrongViews):
             l.computed_norm(t, d) != l.single_norm(now),
             [another, l.is_in_norms, *model],
             [
-                *(made, of_wholes.at(u=now, weight=l.normed_weights), l.counted, l.numbered),
+                *(made, of_wholes.at(u=now, weight=l.normed_weights), l.numbered),
                 self.norms.at(u=now, y=l.of_groups(t, d, l.normed_weights)),
                 self._norm_at(now),
             ],
