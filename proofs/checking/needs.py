@@ -31,6 +31,7 @@ from proofs.trusted.terms import KernelError
 from spec.checking.forms import Forms, Need, Rejected
 from spec.checking.symbols import Offsets, Symbol
 from spec.checking.verdict import require_agreed
+from spec.devices.mesh import ALL_WEIGHTS
 from spec.devices.operators import IDENTITY, SUM_ALL, add, scale
 from spec.language.schedule import Buffer, Kind, Op, Phase, Rest, Schedule
 from spec.meaning.semantics import CONTENT, Store, execute
@@ -179,11 +180,14 @@ def _sample(firsts: tuple[int, ...]) -> list[Word]:
 def _require_norm(
     wrong: set[Offsets], checker: Forms, cut: tuple[str, ...], summed: tuple[str, ...], off: Form
 ) -> None:
-    """That an update is wrong at these places by the norm of a gradient that is `off`."""
+    """That an update is wrong at these places by the norm of a gradient that is `off`; and that this
+    norm is added to those of other weights if it is so nowhere.
+    """
     store: Store = {(Buffer.FRESH, CONTENT): (False, add(checker.unclipped(), off))}
     store[Buffer.GRADIENTS, CONTENT] = False, checker.unclipped()
-    ops = _clip(Buffer.FRESH, cut, summed)
-    if _wrong(checker, CLIPPED, store, ops) != wrong:
+    ops, of_all = (_clip(Buffer.FRESH, cut, (*summed, *more)) for more in ((), (ALL_WEIGHTS,)))
+    alone = _wrong(checker, CLIPPED, dict(store), ops) == wrong
+    if not alone or _refuses(checker, store, of_all) != bool(wrong):
         raise KernelError(f"a norm of slices along {cut}, summed over {summed}, is judged otherwise")
 
 
@@ -205,6 +209,15 @@ def _clip(of: Buffer, cut: tuple[str, ...], summed: tuple[str, ...]) -> list[Op]
         Op(Kind.ALL_REDUCE, Phase.REDUCE, Buffer.NORM, axes=summed),
         Op(Kind.CLIP, Phase.REDUCE, Buffer.GRADIENTS, by=Buffer.NORM),
     ]
+
+
+def _refuses(checker: Forms, store: Store, ops: Sequence[Op]) -> bool:
+    """Whether some operation is refused."""
+    try:
+        _wrong(checker, CLIPPED, store, ops)
+    except Rejected:
+        return True
+    return False
 
 
 def _wrong(checker: Forms, schedule: Schedule, store: Store, ops: Sequence[Op]) -> set[Offsets]:

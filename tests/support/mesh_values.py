@@ -65,26 +65,26 @@ class Devices:
     def axis(self, t):
         return t % len(self.sizes)
 
-    def adds_along(self, t, a):
-        return bool(t >> max(a, 0) & 1) and a >= 0
+    def adds_along(self, weight, t, a):
+        return bool((t + weight) >> max(a, 0) & 1) and a >= 0
 
-    def norm_group(self, t, d):
-        """The devices that differ along the axes of a norm."""
+    def norm_group(self, weight, t, d):
+        """The devices that differ along the axes of a norm, of a weight."""
         axes = range(len(self.sizes))
-        alike = [a for a in axes if not self.adds_along(t, a)]
+        alike = [a for a in axes if not self.adds_along(weight, t, a)]
         every = range(len(self.all))
         return [e for e in every if all(self.along(e, a) == self.along(d, a) for a in alike)]
 
-    def norm_group_size(self, t):
-        return len(self.norm_group(t, 0))
+    def norm_group_size(self, weight, t):
+        return len(self.norm_group(weight, t, 0))
 
-    def norm_member(self, t, d, c):
-        inside = 0 <= d < len(self.all) and 0 <= c < self.norm_group_size(t)
-        return self.norm_group(t, d)[c] if inside else d
+    def norm_member(self, weight, t, d, c):
+        inside = 0 <= d < len(self.all) and 0 <= c < self.norm_group_size(weight, t)
+        return self.norm_group(weight, t, d)[c] if inside else d
 
-    def norm_owner(self, t, d, j):
-        axes = [a for a in range(len(self.sizes)) if self.adds_along(t, a)]
-        for c, e in enumerate(self.norm_group(t, d) if 0 <= d < len(self.all) else []):
+    def norm_owner(self, weight, t, d, j):
+        axes = [a for a in range(len(self.sizes)) if self.adds_along(weight, t, a)]
+        for c, e in enumerate(self.norm_group(weight, t, d) if 0 <= d < len(self.all) else []):
             if all(self.along(e, a) == self.owner_along(a, j) for a in axes):
                 return c
         return 0
@@ -121,10 +121,10 @@ class Devices:
         if args:
             function = getattr(self, name)
             return lambda variables: function(*[arg(variables) for arg in args])
-        known = {"n": prod(self.sizes), "axes": len(self.sizes)}
+        known = {"n": prod(self.sizes), "axes": len(self.sizes), "weight": 0, "normed_weights": 1}
 
         def constant(variables):
-            return next(each[name] for each in (self.fixed, known, variables) if name in each)
+            return next(each[name] for each in (self.fixed, variables, known) if name in each)
 
         return constant
 
@@ -159,3 +159,7 @@ class LinesOfARun(Devices, ABC):
 
     def fifth(self, t):
         return self.line(t).fifth
+
+    def normed(self, weight, t):
+        """Runs are of weight 0 alone: no other has a place."""
+        return self.line(t).source if weight == 0 else -9

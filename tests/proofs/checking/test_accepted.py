@@ -108,8 +108,8 @@ MUTANTS = [
     (
         "the update of another step applies a wrong view",
         "rejected.py",
-        "l.is_device(on), l.step(line) == l.step(t)),",
-        "l.is_device(on)),",
+        "l.is_device(on), l.step(line) == l.step(t), is_in_norms),",
+        "l.is_device(on), is_in_norms),",
     ),
     (
         "an update is clipped by another norm",
@@ -176,6 +176,54 @@ MUTANTS = [
         "halves.py",
         "Implies(And(u > 0, self.step_ends(u)), self.step_ends(u - 1)),",
         "Implies(And(u > 1, self.step_ends(u)), self.step_ends(u - 1)),",
+    ),
+    (
+        "the single device's norm is of one weight",
+        "norm_symbols.py",
+        "return self.norm(u, self.of_wholes(u, self.normed_weights))",
+        "return self.norm(u, self.of_whole(u, self.elements))",
+    ),
+    (
+        "a norm leaves a weight out",
+        "norm_symbols.py",
+        "self.of_groups(t, d, self.normed_weights))",
+        "self.of_groups(t, d, self.normed_weights - 1))",
+    ),
+    (
+        "a norm finds all weights in one place",
+        "norm_symbols.py",
+        "read = self.has(t, self.normed(t),",
+        "read = self.has(t, self.source(t),",
+    ),
+    (
+        "a weight that is not in the norm is wrong in it",
+        "accepted.py",
+        "l.normed(t), owner, l.is_in_norms),",
+        "l.normed(t), owner, TRUE),",
+    ),
+    (
+        "a weight that is not in the norm is passed on by it",
+        "rejected.py",
+        "l.step(line) == l.step(t), is_in_norms),",
+        "l.step(line) == l.step(t)),",
+    ),
+    (
+        "a norm in the made run counts one weight",
+        "exactness.py",
+        "self.l.of_wholes(u, self.l.normed_weights)",
+        "self.l.of_whole(u, self.l.elements)",
+    ),
+    (
+        "what is current of a weight is in another's copy",
+        "halves.py",
+        "And(self.whose_copy(copy) == l.weight, Or(whole, slices))",
+        "Or(whole, slices)",
+    ),
+    (
+        "an update of another weight leaves what is current next",
+        "halves.py",
+        "*(l.target(t) != l.second(t), l.weight == self.whose_line(t)),",
+        "l.target(t) != l.second(t),",
     ),
     (
         "every run is the run of one value",
@@ -373,9 +421,18 @@ def test_the_halves_are_of_the_run_alone():
     language = Represented(Kernel("halves"))
     language.follows()
     checker = Halves(language)
-    said = [each.shown for each in checker.halves], [checker.of_own.start, checker.of_own.next]
+    norms = [part for sums in (checker.of_own, checker.of_owns) for part in (sums.start, sums.next)]
+    said = [each.shown for each in checker.halves], norms
     names = {
         symbol.name for facts in said for fact in facts for symbol in symbols(read(fact).statement)
     }
-    assert {"current", "current_moments", "has", "parts_of_its_own_norm"} <= names
-    assert names.isdisjoint({"theta", "omega", "parts_of_the_single_norm", "does_not_match"})
+    assert {
+        "current",
+        "current_moments",
+        "has",
+        "parts_of_its_own_norm",
+        "weights_in_its_own_norm",
+    } <= names
+    assert names.isdisjoint(
+        {"theta", "omega", "parts_of_the_single_norm", "weights_in_the_single_norm", "does_not_match"}
+    )

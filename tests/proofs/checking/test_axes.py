@@ -25,8 +25,8 @@ def test_what_is_supposed_of_a_mesh_is_so_of_a_mesh(sizes):
         mesh.owners_in_norms: "tdjx",
     }
     for theorem, names in supposed.items():
-        for values in product(numbers, repeat=len(names)):
-            variables = dict(zip(names, values, strict=True))
+        for weight, *values in product((0, 1), *(numbers for _ in names)):
+            variables = {"weight": weight, **dict(zip(names, values, strict=True))}
             assert devices.value(theorem.goal, variables), (str(theorem.goal), variables)
     for alike, d, i, j, x in product((False, True), *[range(prod(sizes))] * 3, range(-1, 3)):
         variables = {"alike": alike, "d": d, "i": i, "j": j, "x": x}

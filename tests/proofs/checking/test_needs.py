@@ -34,8 +34,8 @@ def needs(file):
             yield file, rule, f'Need("", {has}, {has}, "")'
 
 
-OF_ALL_WEIGHTS = "self.unclipped()"  # a need of several schedules together: tests/check/test_norms.py
-ALONE = [each for each in needs("forms.py") if OF_ALL_WEIGHTS not in each[1]]
+OF_ALL_WEIGHTS = "self.unclipped()"  # a need of several schedules together, of which T3 has none
+ALONE, TOGETHER = ([n for n in needs("forms.py") if (OF_ALL_WEIGHTS in n[1]) == t] for t in (0, 1))
 NEEDS = [*ALONE, *needs("verdict.py"), *OTHERS]
 
 
@@ -47,3 +47,8 @@ def test_each_need_has_a_schedule_that_is_accepted_without_it(file, need, nothin
     names, raised = called("tests.support.accepted", "of_t3", changed=changed)
     assert names and not raised
     assert notices("proofs.checking.completeness", "what_is_rejected_diverges", *changed)
+
+
+@pytest.mark.parametrize("changed", TOGETHER)
+def test_t4_has_the_need_of_norms_that_are_added_to_those_of_other_weights(changed):
+    assert notices("proofs.checking.necessary_and_sufficient", "what_is_accepted_matches", *changed)

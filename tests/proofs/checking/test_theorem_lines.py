@@ -53,8 +53,8 @@ MUTANTS = [
     (
         "a norm leaves out the last device of a group",
         "norm_symbols.py",
-        "self.of_group(t, d, self.elements, self.mesh.of_norms.size(t))",
-        "self.of_group(t, d, self.elements, self.mesh.of_norms.size(t) - 1)",
+        "of_group(t, d, self.elements, size)",
+        "of_group(t, d, self.elements, size - 1)",
     ),
     (
         "a single device's norm leaves out the last element",
@@ -83,8 +83,8 @@ MUTANTS = [
     (
         "a norm compares its own device's slice only",
         "checking/norms.py",
-        "right.append(d == groups.with_element(t, asks, j))",
-        "right += [d == groups.with_element(t, asks, j), d == asks]",
+        "right += [d == groups.with_element(t, asks, j), l.is_in_norms]",
+        "right += [d == groups.with_element(t, asks, j), l.is_in_norms, d == asks]",
     ),
     (
         "a norm compares nothing",
