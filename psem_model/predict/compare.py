@@ -8,6 +8,7 @@ from typing import Any
 
 from psem_model.check.placements import BY_HAND, NO_COPY
 from psem_model.predict import rounding
+from psem_model.predict.differences import NOT_APPLIED, beyond, differing
 from psem_model.predict.fits import Room
 from psem_model.predict.fits import rows as fitting
 from psem_model.predict.plan import Plan
@@ -93,7 +94,11 @@ def compared(plan: Plan) -> Compared:
         bool(no and no.for_want_of_a_copy),
         bubble_of_makespan(plan.pipe),
         tuple(without_effect(plan)),
-        (*cautions(plan), *(f"not as the system: {words}" for words in unlike(plan))),
+        (
+            *cautions(plan),
+            *(f"not as the system: {words}" for words in unlike(plan)),
+            *(f"{NOT_APPLIED}: {each.what}" for each in beyond(plan, differing(plan))),
+        ),
     )
 
 

@@ -25,11 +25,12 @@ OF_STATES = frozenset(  # fields of a profile that count for an opaque model
         "quantised",
         "each",
         "copies",
-        "adds_back",
+        "sums_whole",
         "pinned",
         "starts_whole",
     )
 )
+NOT_APPLIED = "not applied without a model's shape and --sequence"
 
 
 def differing(plan: Plan) -> tuple[Difference, ...]:

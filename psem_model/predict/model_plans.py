@@ -166,7 +166,8 @@ def fitted(profile: Profile, product: Product) -> Profile:
 def require_owners(planned: Plan) -> None:
     """Where each weight has one owner, weights are known, and are updated there, and rest whole."""
     require_owned(planned.profile, planned.step)
-    if planned.profile.padding is not Padding.WEIGHT:
+    has_owners = any(group.schedule.cut for group in planned.step.groups)
+    if planned.profile.padding is not Padding.WEIGHT or not has_owners:
         return
     if isinstance(planned.model, Opaque) and not planned.model.shapes:
         raise _not_owned(planned.profile, "a model's shape and --sequence")

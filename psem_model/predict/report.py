@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from psem_model.predict import said_of_model, said_of_states
-from psem_model.predict.differences import beyond, differing, realised_by
+from psem_model.predict.differences import NOT_APPLIED, beyond, differing, realised_by
 from psem_model.predict.fits import OVER, WITHOUT, Room
 from psem_model.predict.parts import Moved
 from psem_model.predict.plan import Plan, StageCosts
@@ -141,7 +141,7 @@ class Reported:
         notes += (OF_COPIES.format(self.plan.policy.computed),) * _computes_with_copies(self.plan)
         notes += tuple(f"not as the system: {words}" for words in self.unlike)
         yield from _differing(title, why, "profile.differs", notes)
-        title = f"of the profile {profile.name}, not applied without a model's shape and --sequence"
+        title = f"of the profile {profile.name}, {NOT_APPLIED}"
         left = {d: d.what for d in beyond(self.plan, applied)}
         yield from _differing(title, left, "profile.not_applied")
         textbook = realised_by(self.plan, TEXTBOOK, self.plan.policy)

@@ -13,6 +13,7 @@ from spec.costs.model_costs import elements
 from spec.devices.mesh import group_size
 from spec.language.moves import Axis
 from spec.language.schedule import REDUCTIONS, Span
+from spec.models.opaque import Opaque
 from spec.models.states import State
 from spec.models.transformer import MASKED, Transformer
 from spec.numbers.arithmetic import Number, ceil_div, quotient
@@ -54,6 +55,11 @@ RING_MASKS = (
 WHOLE_MASK = (
     "the mask of pairs of tokens for each head, which all layers share, is counted whole on each device"
 )
+# runtime/zero/stage_1_and_2.py: temp_grad_buffer_for_cpu_offload, temp_grad_buffer_for_gpu_offload
+BROUGHT = (
+    "a buffer of the largest weight, in which gradients come back from the host, and one there are not "
+    "counted: no weights are known without a model's shape and --sequence"
+)
 WIDE = (
     "scaled_dot_product_attention has copies of keys and values for each head: a head has more than "
     "{most} features"
@@ -75,6 +81,8 @@ def unlike(plan: Plan) -> Iterator[str]:
         yield from (_of_heads(plan, plan.model, axis) for axis in cuts if axis.copies_of)
     if "ddp" in kin:
         yield from _of_buckets(plan.fullest)
+    if isinstance(plan.model, Opaque) and not plan.model.shapes and _brings_back(plan):
+        yield BROUGHT
     if not isinstance(plan.model, Transformer):
         return
     has_masks = any(MASKED in kind for kind in plan.model.kinds)
@@ -84,6 +92,14 @@ def unlike(plan: Plan) -> Iterator[str]:
             yield RING_MASKS
         if plan.model.shares_mask and any(axis.weight_indices or axis.stream for axis in cuts):
             yield WHOLE_MASK
+
+
+def _brings_back(plan: Plan) -> bool:
+    """Whether gradients come back from the host to be added to, weight by weight."""
+    schedules = [group.schedule for group in plan.step.groups]
+    is_there = any(schedule.rest(State.GRADIENTS).host for schedule in schedules)
+    sliced = any(schedule.rest(State.PARAMETERS).sharded for schedule in schedules)
+    return bool(plan.policy.added) and is_there and not sliced
 
 
 def _of_heads(plan: Plan, model: Transformer, copies: Axis) -> str:

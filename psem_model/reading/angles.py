@@ -193,7 +193,7 @@ def _require_lists(
             lengths = lengths & {pairs} if kind == "longrope" else {pairs}
         if len(given) not in lengths:
             count = " or ".join(str(length) for length in sorted(lengths)) or "other"
-            raise angles.of(name).wrong(name, f"a list of {count} numbers")
+            raise angles.of(name).wrong(name, f"a list of {count} number{'s' * (lengths != {1})}")
 
 
 def share(fields: Fields, family: Family) -> float:

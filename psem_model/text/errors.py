@@ -10,7 +10,9 @@ REJECTED, BAD_INPUT = 1, 2  # exit codes
 LONGEST = 60  # characters that an error repeats of what was given
 TOO_MANY_DIGITS = "a number of too many digits"  # in a file
 TOO_DEEP = "too many brackets in each other"
-ALIKE = 0.5  # from which share of letters in common on a name is taken for a misspelled one
+# from which share of letters in common on a name is taken for a misspelled one: one that begins with
+# the same letter, or any
+ALIKE, ALIKE_WITHIN = 0.5, 0.65
 
 
 class UserError(Exception):
@@ -48,7 +50,9 @@ def listed(names: Iterable[str], most: int = 40) -> str:
 def nearest(given: str, choices: Iterable[str]) -> str:
     """The choice that is spelled most alike, in small or capital letters; empty if none is nearly."""
     small = {choice.lower(): choice for choice in choices}
-    near = get_close_matches(given[:LONGEST].lower(), small, 1, ALIKE)
+    text = given[:LONGEST].lower()
+    alike = [name for name in small if name[:1] == text[:1]]
+    near = get_close_matches(text, small, 1, ALIKE_WITHIN) or get_close_matches(text, alike, 1, ALIKE)
     return next((small[name] for name in near), "")
 
 

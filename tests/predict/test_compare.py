@@ -122,6 +122,20 @@ def test_a_total_is_the_sum_of_what_it_is_of(psem):
         assert exact(plan["host_bytes"]) == exact(costs["communication"]["host_bytes"])
 
 
+def test_differences_that_are_not_applied_without_a_shape_are_said_as_by_predict(psem):
+    profile = (*PSI, "--profile", "zero-offload", "--json")
+    plans = ("zero-offload(4)", "zero-offload(2)")
+    plan, _ = json.loads(psem("compare", *plans, *profile)[1])["plans"]
+    told = json.loads(psem("predict", "zero-offload(4)", *profile)[1])["profile"]["not_applied"]
+    words = [f"not applied without a model's shape and --sequence: {each['what']}" for each in told]
+    assert words and words == [note for note in plan["notes"] if note.startswith("not applied")]
+    assert any("brought back" in note for note in words)
+    assert not any("summed whole" in note for note in words)
+    shape = (*SHAPE, "--profile", "zero-offload", "--json")
+    plan, _ = json.loads(psem("compare", *plans, *shape)[1])["plans"]
+    assert not [note for note in plan["notes"] if note.startswith("not applied")]
+
+
 PASSES = ("placeholders", "buckets", "step_counts", "gathered_or_fresh", "computing", "offloaded")
 
 

@@ -65,6 +65,19 @@ def test_each_packaged_profile_realises_some_strategy(name):
         assert realises(profile, parse(f"{of} * tp * pp").product)
 
 
+@pytest.mark.parametrize("unit", [(), ("--unit", "9")])
+@pytest.mark.parametrize("model", [SHAPE, ["--psi", "70"]])
+def test_who_owns_weights_is_no_matter_where_nothing_is_cut(model, unit, tmp_path, psem):
+    difference = '[[differs]]\nwhat = "{}"\nwhy = "y"\nsource = "z"\n{}\n'
+    of = difference.format("owners", 'padding = "weight"') + difference.format("type", "gathered = 4")
+    file = tmp_path / "mine.toml"
+    file.write_text(f'title = "t"\n{of}')
+    code, out, _ = psem("predict", "dp(2)", *model, *unit, "--profile", file)
+    assert code == 0
+    assert "changes nothing of this plan: owners" in out or model != SHAPE
+    assert psem("predict", "zero1(2)", *SHAPE, "--unit", "9", "--profile", file)[0] == 2
+
+
 def test_gradients_that_wait_whole_may_be_placed_so(psem):
     given = "parameters=S*,optimizer=S,gradients=R,activations=S"
     for profile, code in (("fully-shard+no-sync", 0), ("fully-shard", 2)):

@@ -126,6 +126,16 @@ def test_copies_of_all_buckets_may_be_there_at_once_and_that_is_said():
     assert not [*unlike(few)]
 
 
+@pytest.mark.parametrize("strategy", ["zero-offload(2)", "zero3-offload(2)"])
+@pytest.mark.parametrize("micro_steps", ["1", "2"])
+def test_a_buffer_of_the_largest_weight_is_said_where_no_weights_are_known(strategy, micro_steps):
+    more = {"profile": "zero-offload", "accumulate": micro_steps}
+    found = [*unlike(read(Asked("predict", strategy, psi="7B", **more)))]
+    assert len(found) == (strategy == "zero-offload(2)")
+    assert all("buffer of the largest weight" in note for note in found)
+    assert not [*unlike(read(Asked("predict", strategy, model=SHAPE, **more)))]
+
+
 # order, stages, chunks, and the numbers of micro-batches with which torch 2.13 fails, and does not
 SEEN = (
     (Order.GPIPE, 2, 1, (2, 3), (1,)),

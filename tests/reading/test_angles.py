@@ -294,3 +294,8 @@ def test_kinds_of_layers_are_refused_in_families_that_do_not_read_them(shape, na
     layers = int(shape(name).layers)
     with pytest.raises(BadInput, match=r"layer_types: given .* expected no such field"):
         shape(name, layer_types=["full_attention"] * layers)
+
+
+def test_of_two_features_that_are_turned_one_factor_is_expected(shape):
+    with pytest.raises(BadInput, match=r"expected a list of 1 number$"):
+        shape("llama-2-7b", head_dim=2, rope_parameters=LONG_ROPE | {"short_factor": [1.0] * 2})

@@ -30,3 +30,10 @@ def test_the_nearest_name_is_spelled_alike(given, near):
         choose("strategy", given, names)
     ending = f"; nearest: {near}" if near else ""
     assert str(error.value).endswith(f"expected one of zero1, zero3, fsdp{ending}")
+
+
+@pytest.mark.parametrize(
+    ("given", "near"), [("owners", ""), ("row", "rows"), ("brows", "rows"), ("rowing", "rows")]
+)
+def test_a_name_that_begins_otherwise_has_more_letters_in_common(given, near):
+    assert nearest(given, ["rows"]) == near
