@@ -17,8 +17,7 @@ from conformance.figures import (
     Values,
     together,
 )
-from conformance.logs import Log
-from conformance.plans import Planned, figures_of
+from conformance.plans import Planned, figures_of, planned
 from conformance.profiles import REPLICATED, changes
 from conformance.shapes import Decoder
 from psem_model.predict.plan import Plan
@@ -35,18 +34,18 @@ class Derived:
     outside: frozenset[Figure] = frozenset()
 
 
-def derived(case: Case, log: Log) -> Derived:
-    """All figures of a case, for the ranks of its log."""
-    planned, ranks = Planned(case, log.shapes), tuple(log.ranks)
-    textbook, profile = (_figures(planned, plan, ranks) for plan in (planned.textbook, planned.profile))
-    named = _figures(planned, planned.named, ranks) if changes(case) else profile
+def derived(case: Case, ranks: Iterable[int]) -> Derived:
+    """All figures of a case, for the ranks of which it was recorded."""
+    of = planned(case)
+    textbook, profile = (_figures(of, plan, ranks) for plan in (of.textbook, of.profile))
+    named = _figures(of, of.named, ranks) if changes(case) else profile
     return Derived(textbook, profile, named, frozenset(_outside(case)))
 
 
-def _figures(planned: Planned, plan: Plan, ranks: Iterable[int]) -> Values:
+def _figures(of: Planned, plan: Plan, ranks: Iterable[int]) -> Values:
     """Of a plan, rank by rank."""
-    waits = planned.case.micro_steps > 1
-    stages = [planned.stage(plan, rank) for rank in ranks]
+    waits = of.case.micro_steps > 1
+    stages = [of.stage(plan, rank) for rank in ranks]
     found = [figures_of(stage) for stage in stages]
     for stage, each in zip(stages, found, strict=True):
         each[WAITING] = stage.before_the_last if waits else 0

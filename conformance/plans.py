@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from math import prod
 
 from conformance.case import Case
@@ -19,6 +19,7 @@ from conformance.figures import (
     Figure,
     master,
 )
+from conformance.logs import log_of
 from conformance.profiles import SHARDED, by_name, profile_of
 from conformance.shapes import Configured, Decoder, Mlp
 from psem_model.predict.parts import Moved
@@ -179,6 +180,12 @@ class Planned:
     def in_bf16(self) -> bool:
         """Whether it is computed in bf16."""
         return self.case.mixed and self.case.strategy in (*SHARDED, "eager")
+
+
+@cache
+def planned(case: Case) -> Planned:
+    """A case that was recorded. KeyError if it was not."""
+    return Planned(case, log_of(case).shapes)
 
 
 def layer_of(name: str) -> str:

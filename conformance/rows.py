@@ -65,7 +65,7 @@ class Row:
 def rows_of(case: Case) -> tuple[Row, ...]:
     """Every figure that was recorded, or that psem derives. KeyError if the case was not recorded."""
     log = log_of(case)
-    found, by = measured(case, log), derived(case, log)
+    found, by = measured(case, log), derived(case, log.ranks)
     figures = sorted({*found, *by.textbook, *by.profile} - by.outside)
     rows = [_row(case, figure, found, by, len(log.ranks)) for figure in figures]
     rows = [row for row in rows if row.says_anything]

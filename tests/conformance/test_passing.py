@@ -4,7 +4,7 @@ from fractions import Fraction
 
 from conformance.cases import cases
 from conformance.logs import log_of
-from conformance.plans import Planned
+from conformance.plans import planned
 from tests.support.examples import few
 
 
@@ -20,9 +20,9 @@ def waits(case):
 
 def shares(case, log):
     """What was there at once, as a share of what psem says, rank by rank."""
-    planned = Planned(case, log.shapes)
+    of = planned(case)
     for number, rank in log.ranks.items():
-        stage = planned.stage(planned.profile, number)
+        stage = of.stage(of.profile, number)
         whole = stage.before_the_last if waits(case) else 0
         passing = stage.transient["states"] + stage.transient["copied"] + whole
         yield Fraction(rank.passing, passing)

@@ -8,7 +8,7 @@ import pytest
 from conformance.cases import cases
 from conformance.figures import Figure
 from conformance.logs import FOLDER, file_of, log_of, recorded
-from conformance.plans import Planned, figures_of, product_of
+from conformance.plans import figures_of, planned, product_of
 from conformance.profiles import changes
 from conformance.rows import EQUAL_WITHIN, Verdict, rows_of
 from conformance.shapes import Configured, Mlp
@@ -129,8 +129,7 @@ def as_typed(case, folder):
 @pytest.mark.parametrize("strategy", {case.strategy: None for case in TYPED})
 def test_the_plan_of_a_case_is_the_one_that_a_user_types(strategy, tmp_path):
     for case in few(case for case in TYPED if case.strategy == strategy):
-        planned = Planned(case, log_of(case).shapes)
-        assert figures_of(as_typed(case, tmp_path).fullest) == figures_of(planned.profile.fullest)
+        assert figures_of(as_typed(case, tmp_path).fullest) == figures_of(planned(case).profile.fullest)
 
 
 def test_all_but_perceptrons_and_sizes_that_a_user_chose_can_be_typed():
@@ -146,9 +145,9 @@ WAITING = [case for case in CASES if not case.each and case.ranks < 5]
 
 @pytest.mark.parametrize("case", WAITING, ids=lambda case: case.name)
 def test_gradients_that_wait_are_of_the_plain_strategy_by_a_name(case):
-    planned = Planned(case, log_of(case).shapes)
-    plain = replace(planned.profile, product=product_of(replace(case, each=True)))
-    assert figures_of(planned.profile.fullest) == figures_of(plain.fullest)
+    profile = planned(case).profile
+    plain = replace(profile, product=product_of(replace(case, each=True)))
+    assert figures_of(profile.fullest) == figures_of(plain.fullest)
 
 
 def test_traffic_that_was_recorded_and_that_nobody_derives_fails():

@@ -2,8 +2,8 @@
 
 It reads requests, one a line, and answers each in a line. A fork imports anew, with one file changed,
 that module and all that import it, directly or not. It keeps what knows nothing of it: the libraries,
-other modules, the kernel with the terms that it has made, and what was answered. (Word for word the same
-is not asked again.)
+other modules, the kernel with the terms that it has made, and what was answered. (Word for word the
+same is not asked again.)
 """
 
 from __future__ import annotations
