@@ -12,7 +12,7 @@ from spec.costs.memory import Unit
 from spec.costs.model_costs import elements
 from spec.devices.mesh import group_size
 from spec.language.moves import Axis
-from spec.language.schedule import REDUCTIONS, Span
+from spec.language.schedule import REDUCTIONS, Buffer, Kind, Span
 from spec.models.opaque import Opaque
 from spec.models.states import State
 from spec.models.transformer import MASKED, Transformer
@@ -60,6 +60,12 @@ BROUGHT = (
     "a buffer of the largest weight, in which gradients come back from the host, and one there are not "
     "counted: no weights are known without a model's shape and --sequence"
 )
+# runtime/zero/parameter_offload.py: mark_persistent_parameters; stage3.py: _post_step; config.py
+PERSISTENT = (
+    "weights of at most {most:,} elements are gathered once in a step, and stay (in stage 3): on each "
+    "device {bytes:,} bytes more are there than is counted, and {fewer:,} elements fewer are sent"
+)
+PERSIST = 100_000  # stage3_param_persistence_threshold
 WIDE = (
     "scaled_dot_product_attention has copies of keys and values for each head: a head has more than "
     "{most} features"
@@ -83,6 +89,8 @@ def unlike(plan: Plan) -> Iterator[str]:
         yield from _of_buckets(plan.fullest)
     if isinstance(plan.model, Opaque) and not plan.model.shapes and _brings_back(plan):
         yield BROUGHT
+    if "zero-offload" in kin and not plan.opaque:
+        yield from _persistent(plan.fullest)
     if not isinstance(plan.model, Transformer):
         return
     has_masks = any(MASKED in kind for kind in plan.model.kinds)
@@ -92,6 +100,27 @@ def unlike(plan: Plan) -> Iterator[str]:
             yield RING_MASKS
         if plan.model.shares_mask and any(axis.weight_indices or axis.stream for axis in cuts):
             yield WHOLE_MASK
+
+
+def _persistent(stage: StageCosts) -> Iterator[str]:
+    """What small weights that stay gathered take beside their slices, and are not sent again for."""
+    more: Number = 0
+    fewer: Number = 0
+    for group in stage.groups:
+        schedule = group.costs.schedule
+        gathers = (op for op in schedule.micro_step if op.kind is Kind.ALL_GATHER)
+        views = sum(op.target is Buffer.VIEW for op in gathers)
+        devices = group_size(stage.plan.mesh, schedule.rest(State.PARAMETERS).sharded)
+        small: Number = 0
+        for part, count in stage.counts.items() if views else ():
+            costs = stage.plan.costs[part]
+            arrays = costs.arrays([name for name in group.weights if name in costs.parameters])
+            sizes = (sum(costs.parameters[name] for name in array) for array in arrays)
+            small += count * sum(size for size in sizes if size <= PERSIST)
+        more += stage.plan.policy.computed * small
+        fewer += (views * stage.plan.micro_steps - 1) * small * (devices - 1) // devices
+    if more:
+        yield PERSISTENT.format(most=PERSIST, bytes=more, fewer=fewer)
 
 
 def _brings_back(plan: Plan) -> bool:
