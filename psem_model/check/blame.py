@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from math import inf
 from typing import Any
 
 from psem_model.check.edits import SAMPLES, Edit, How, Spot, edits, reads, removals, touched, writes
@@ -48,7 +49,9 @@ def trace(
             break
         if not accepted(edit.schedule, looks, policy):
             continue
-        order = (cost + IDLE * _idle(edit.schedule, looks, policy), _order(edit, schedule))
+        most = (best[0][0] - cost) / IDLE if best else inf
+        idle = _idle(edit.schedule, looks, policy, most)
+        order = (cost + IDLE * idle, _order(edit, schedule))
         if (best is None or order < best[0]) and right(edit.schedule):
             best = order, edit
     return best[1] if best else None
@@ -135,10 +138,17 @@ def _words(op: Op) -> int:
     return 2 + (op.into is not None) + len(op.axes) + len(op.within) + op.mean + bool(op.shift) + by
 
 
-def _idle(schedule: Schedule, looks: Sequence[Look], policy: BytePolicy) -> int:
-    """How many lines a repaired schedule has that do nothing: it does not explain them."""
-    without = (e for e in removals(schedule) if e.op.kind is not Kind.RELEASE)
-    return sum(accepted(e.schedule, looks, policy) for e in without)
+def _idle(schedule: Schedule, looks: Sequence[Look], policy: BytePolicy, most: float) -> int:
+    """How many lines a repaired schedule has that do nothing: it does not explain them.
+
+    If they are more than `most`, they are not counted on.
+    """
+    found = 0
+    for edit in removals(schedule):
+        found += edit.op.kind is not Kind.RELEASE and accepted(edit.schedule, looks, policy)
+        if found > most:
+            break
+    return found
 
 
 def _order(edit: Edit, given: Schedule) -> tuple[int, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from string import ascii_letters
 from types import MappingProxyType
@@ -36,7 +37,7 @@ class Slices:
     width: Number = 0
     repeats: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def bytes(self) -> Number:
         """On each device, with padding."""
         return self.elements * self.width
