@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import zip_longest
 
 from psem_model.predict.asked import USUAL_POLICY
@@ -30,6 +30,16 @@ OF_STATES = frozenset(  # fields of a profile that count for an opaque model
         "starts_whole",
     )
 )
+# fields that are read where a step is derived, and nowhere else
+OF_STEPS = frozenset(
+    (
+        *("again", "stores", "widths", "in_full", "scales_in_full", "repeats", "rows"),
+        *("rows_as_computed", "as_computed", "views", "maximum", "merged", "overwritten", "apart"),
+        *("held", "gathers_again", "holds", "at_once", "rings_in_full", "holds_root", "root_beside"),
+        *("each", "waits_staged", "uses", "sums_first", "stays"),
+    )
+)
+NAMED = frozenset(("differs", "names", "like", "name", "title"))
 NOT_APPLIED = "not applied without a model's shape and --sequence"
 
 
@@ -49,9 +59,21 @@ def is_applied(plan: Plan, difference: Difference) -> bool:
 def _is_applied(plan: Plan, difference: Difference) -> bool:
     other = without(plan, difference)
     try:
-        return any(a != b for a, b in zip_longest(_figures(plan), _figures(other)))
+        return not alike(plan, other) and any(
+            a != b for a, b in zip_longest(figures(plan), figures(other))
+        )
     except LayoutError:  # what is inside a kernel would be sent
         return True
+
+
+def alike(plan: Plan, other: Plan) -> bool:
+    """Whether two plans have the same figures, as they have the same step, and what their profiles
+    have otherwise is read for the step alone. Others may have the same figures, too.
+    """
+    one, two = plan.in_plan, other.in_plan
+    rest = (field.name for field in fields(Profile) if field.name not in OF_STEPS | NAMED)
+    same = plan.types == other.types and all(getattr(one, n) == getattr(two, n) for n in rest)
+    return same and plan.policy == other.policy and plan.derived == other.derived
 
 
 def beyond(plan: Plan, applied: Sequence[Difference]) -> tuple[Difference, ...]:
@@ -83,7 +105,7 @@ def without(plan: Plan, difference: Difference) -> Plan:
     return realised_by(plan, profile, policy)
 
 
-def _figures(plan: Plan) -> Iterator[object]:
+def figures(plan: Plan) -> Iterator[object]:
     """What is rounded, what its parts keep and compute with, and what its stages hold and send.
 
     And what is cut unevenly, if it may not be. Those that take least time come first.

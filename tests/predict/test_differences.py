@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from psem_model.predict.asked import Asked
-from psem_model.predict.differences import differing, without
+from psem_model.predict.differences import OF_STEPS, alike, differing, figures, realised_by, without
 from psem_model.predict.read import read
 from psem_model.predict.report import predicted
 from psem_model.reading.schedules import dumps
@@ -20,6 +21,7 @@ from spec.models.states import POLICIES
 from spec.plans.strategies import STRATEGIES
 from tests.support.examples import examples, few
 from tests.support.profiled_plans import MODEL, SHAPE, anywhere, profiled, profiled_as
+from tests.support.profiles import profiles
 
 SAID = ("name", "title", "differs", "policy")
 
@@ -127,6 +129,19 @@ def test_what_is_not_listed_changes_no_figure(plan):
         profile = replace(plan.profile, **{name: usual[name]})
         undone = replace(plan, profile=profile, policy=profile.types(plan.policy))
         assert figures(undone) == figures(plan)
+
+
+@examples(60)
+@given(profiled(), profiles(), st.sampled_from(sorted(OF_STEPS)))
+def test_plans_whose_steps_are_the_same_have_the_same_figures(plan, other, name):
+    """Where their profiles have one thing otherwise that steps alone may tell."""
+    profile = replace(plan.profile, **{name: getattr(other, name)})
+    found = realised_by(plan, profile, plan.policy)
+    try:
+        assume(alike(plan, found))
+    except LayoutError:  # what is inside a kernel would be sent
+        assume(False)
+    assert [*figures(plan)] == [*figures(replace(found, beside=None))]
 
 
 def test_copies_of_whole_gradients_beside_slices_are_told(tmp_path):
