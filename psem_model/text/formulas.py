@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import sympy
@@ -86,6 +87,7 @@ class _Plain(StrPrinter):  # type: ignore[misc]
         return f"ceil({self._print(expr.args[0])})"
 
 
+@cache
 def plain(expression: Any) -> str:
     """An expression as one line of plain text."""
     return str(_Plain().doprint(expression))
@@ -140,6 +142,7 @@ def _rank(term: Any) -> tuple[bool, bool, bool, int, str]:
     return _negative(term), bool(term.is_Number), rounded, -len(above.free_symbols), str(term)
 
 
+@cache
 def formula(expression: Any, broken: bool = False) -> str:
     """An expression in LaTeX's mathematics, the indices of symbols upright.
 

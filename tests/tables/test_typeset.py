@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 from collections import Counter
+from functools import cache
 from itertools import groupby, pairwise
 
 import pytest
@@ -125,7 +126,7 @@ def test_every_table_is_a_float_or_several_in_two_columns(name, monkeypatch):
     program = engine()
     if not (program and found(f"{name}.cls")) or (name == "IEEEtran" and not found("ptmr7t.tfm")):
         pytest.skip(f"no LaTeX engine with {name} is here")
-    files = texts(Style(symbols={"Psi": "M", "N": "d", "K": "k"} | FREE), two_columns=True)
+    files = in_own_symbols()
     assert not any("xltabular}{" in text for text in files.values())
     if name == "acmart":
         only = table_files.COMPLAINT.pattern.replace("^(?:", rf"(?!{OF_ACM})^(?:", 1)
@@ -136,6 +137,12 @@ def test_every_table_is_a_float_or_several_in_two_columns(name, monkeypatch):
 FREE = {"M": "W", "d": "D", "k": "z"}  # what the symbols that are taken stood for
 
 
+@cache
+def in_own_symbols():
+    """The files of all tables in two columns."""
+    return texts(Style(symbols={"Psi": "M", "N": "d", "K": "k"} | FREE), two_columns=True)
+
+
 def found(file):
     """Whether LaTeX has a file."""
     return subprocess.run(["kpsewhich", file], stdout=subprocess.DEVNULL, check=False).returncode == 0
@@ -143,11 +150,11 @@ def found(file):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("two_columns", [False, True])
-def test_all_text_is_inside_the_margins_and_of_six_points_or_more(tmp_path, two_columns):
+def test_all_text_is_inside_the_margins_and_of_six_points_or_more(tmp_path, two_columns, files):
     program = engine()
     if not (program and shutil.which("pdftotext")):
         pytest.skip("no LaTeX engine, or no poppler, is here")
-    files = texts(Style(), two_columns=two_columns)
+    files = texts(Style(), two_columns=True) if two_columns else files
     whole = files["all.tex"]
     if two_columns:
         geometry = r"\usepackage[textwidth=410bp,hcentering]{geometry}\begin{document}"
