@@ -117,7 +117,7 @@ class Accepted(AllSteps):
             Compared("activations", BACKWARD, WEIGHT, l.second(t), d, own),
             Compared("weight", UPDATE, WEIGHT, l.source(t), d, own),
             Compared("gradient", UPDATE, None, l.third(t), d, own),
-            Compared("normed_gradient", NORM_OF, None, l.normed(t), owner, l.is_in_norms),
+            Compared("normed_gradient", NORM_OF, None, l.normed(t), owner, l.is_a_weight),
             *(
                 Compared(name, UPDATE, what, place, d, own, reads)
                 for name, place, what, reads in self.numbers_read()

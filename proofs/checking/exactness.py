@@ -115,7 +115,7 @@ class Exactness(FirstUnequal):
             "norms_are_off_by_what_is_counted",
             [l.u, l.y],
             l.norm(l.u, l.y)
-            == indicator(self._is_odd(NORM, l.u)) + l.y - l.of_wholes(l.u, l.normed_weights),
+            == indicator(self._is_odd(NORM, l.u)) + l.y - l.of_wholes(l.u, l.all_weights),
         )
         parts = k.suppose(
             "norms_count_what_is_another_gradient",
@@ -146,7 +146,7 @@ class Exactness(FirstUnequal):
 
     def _norm_at(self, u: Any) -> Theorem:
         """What the norm of a step is."""
-        return self.norms.at(u=u, y=self.l.of_wholes(u, self.l.normed_weights))
+        return self.norms.at(u=u, y=self.l.of_wholes(u, self.l.all_weights))
 
     def _stands_for_it(self) -> Theorem:
         """A place stands for how often the device has the odd value: it has nothing of all others."""

@@ -54,12 +54,17 @@ class Halves(Rejected):
         self.single_state = {WEIGHT: l.theta, MOMENT: l.omega}
         starts = zip(names, ("Weight", "Moment"), strict=True)
         self.held = {what: self._holds(what, name) for what, name in starts}
+        moments = Implies(l.reads_moment, self.held[MOMENT])
         self.owned = k.suppose(
             "every_state_has_a_device_that_keeps_it",
             [j],
-            And(
-                l.is_device(self.keeper), self.held[WEIGHT], Implies(l.reads_moment, self.held[MOMENT])
-            ),
+            Implies(l.is_a_weight, And(l.is_device(self.keeper), self.held[WEIGHT], moments)),
+        )
+        copied = self.whose_copy(l.b)
+        self.of_weights = k.suppose(
+            "lines_and_copies_are_of_weights",
+            [l.t, l.b],
+            And(*(substitute(l.is_a_weight, (l.weight, of)) for of in (self.whose_line(l.t), copied))),
         )
         self.own = {
             what: k.suppose(
@@ -82,7 +87,7 @@ class Halves(Rejected):
         part = l.part_of_norm(u, l.whole_gradient(at, u)[l.element(l.e)])
         self.of_own = total(k, "parts_of_its_own_norm", [u], l.e, part)
         self.of_owns = total(k, "weights_in_its_own_norm", [u], l.weight, self.of_own(u, l.elements))
-        one_not = Not(And(*self._is_single(u)))
+        one_not = And(l.is_a_weight, Not(And(*self._is_single(u))))
         self.astray = some(k, "a_weight_is_not_the_single_devices", [u], [l.weight], one_not)
 
     def _holds(self, what: Any, name: str) -> Bool:
@@ -105,11 +110,13 @@ class Halves(Rejected):
         self.update_line = line = number(u, j)
         self.update_on = device(u, j, line)
         step = And(*self._step(u))
-        updated = k.suppose("every_element_is_updated", [u, j], Implies(step, in_some(u, j)))
+        updated = k.suppose(
+            "every_element_is_updated", [u, j], Implies(And(l.is_a_weight, step), in_some(u, j))
+        )
         self.updated = k.prove(
             "it_is_updated_in_a_line",
             substitute(updates, (t, line), (d, self.update_on)),
-            [step],
+            [l.is_a_weight, step],
             [updated, in_it, on_it.at(t=line)],
         )
         self.in_order = k.suppose(
@@ -130,7 +137,7 @@ class Halves(Rejected):
         l, at = self.l, self.current[WEIGHT](u)
         if what in (WEIGHT, MOMENT):
             return self.current[what](u)[l.j]
-        numbers = {NORM: l.norm(u, self.of_owns(u, l.normed_weights)), TOKENS: l.single_count(u)}
+        numbers = {NORM: l.norm(u, self.of_owns(u, l.all_weights)), TOKENS: l.single_count(u)}
         return numbers.get(what, l.whole_gradient(at, u)[l.j])
 
     def _lacks(self) -> None:
@@ -163,7 +170,7 @@ class Halves(Rejected):
             "what_is_current_was_left_by_no_update",
             [],
             [l.weight, u, j],
-            And(*self._step(u), Or(*map(fails, self._progress()))),
+            And(l.is_a_weight, *self._step(u), Or(*map(fails, self._progress()))),
         )
         self.halves = self.not_whole, self.not_fresh, self.disagree, self.no_progress
         self.lacks_any = Or(*(each.holds for each in self.halves))
@@ -203,13 +210,13 @@ class Halves(Rejected):
             "weights_in_the_own_norm_are_the_single_devices",
             weight,
             self.of_owns(u, weight) == l.of_wholes(u, weight),
-            [Not(self.astray.holds)],
+            [Not(self.astray.holds), weight <= l.all_weights],
             base=[self.of_owns.start, l.of_wholes.start],
             step=[
                 *(self.of_owns.next, l.of_wholes.next, l.counted),
                 *(of_one.at(e=l.elements), self.astray.shown),
             ],
-        ).at(weight=l.normed_weights)
+        ).at(weight=l.all_weights)
 
     def _has_both(self) -> Theorem:
         """What is current in a run that has both is the single device's, by induction over steps."""
@@ -217,7 +224,7 @@ class Halves(Rejected):
         has_both, zero, all_single = [Not(self.lacks_any)], IntVal(0), Not(self.astray.holds)
         there = {"t": line, "d": on}
         facts = [
-            *(self.no_progress.shown, self.updated, l.trains, l.counted, self.same_norm),
+            *(self.no_progress.shown, self.updated, l.trains, self.same_norm),
             self.astray.shown,
             *(each.shown.at(**there) for each in (self.not_whole, self.not_fresh)),
         ]
@@ -239,7 +246,7 @@ class Halves(Rejected):
             one = k.prove(
                 f"one_of_the_{name}_goes_on_alike",
                 current(u + 1)[j] == single(u + 1)[j],
-                [*has_both, *self._step(u), all_single, *read],
+                [*has_both, l.is_a_weight, *self._step(u), all_single, *read],
                 [*facts, alike, *(fact.at(b=place, **there) for fact in (l.runs, l.gone_next))],
             )
             goes_on.append(k.extend(f"{name}_go_on_alike", one, j))
@@ -272,7 +279,8 @@ class Halves(Rejected):
                 *(each.shown.at(**at) for each in (self.not_whole, self.not_fresh)),
                 *(is_single.at(u=step), self.same_norm.at(u=step), self.in_order.at(t=line)),
                 single.at(u=step, weight=weight),
-                *(l.numbered.at(t=line), l.counted, self.begun_is.at(u=step)),
+                *(l.numbered.at(t=line), self.begun_is.at(u=step)),
+                self.of_weights.at(t=line),
             ],
         )
         names = map(str, (l.weight, l.u, l.b, l.d, l.j))
@@ -287,6 +295,7 @@ class Halves(Rejected):
                 *(each.at(u=after["u"]) for each in (is_single, self.begun_is)),
                 *(self.if_read.at(b=kept["b"]), single.at(**after)),
                 self.owned.at(weight=kept["weight"], j=kept["j"]),
+                self.of_weights.at(b=kept["b"]),
             ],
         )
 
@@ -301,7 +310,7 @@ class Halves(Rejected):
             one = k.prove(
                 f"one_of_the_{name}_that_are_kept_is_current",
                 self.current[what](u)[j] == self.single_state[what](u)[j],
-                [Not(self.keeps_another.holds), self._is_begun(u), *read],
+                [Not(self.keeps_another.holds), l.is_a_weight, self._is_begun(u), *read],
                 [
                     *(self.own[what], self.owned),
                     self.keeps_another.shown.at(b=self.copy_of[what], **before),
@@ -342,7 +351,7 @@ class Halves(Rejected):
                             for each in here
                         ),
                         *(self.in_order.at(t=line), l.numbered.at(t=line)),
-                        *([l.counted] if lacks is self.not_whole else []),
+                        self.of_weights.at(t=line),
                     ],
                 )
             )
@@ -359,6 +368,7 @@ class Halves(Rejected):
                     ),
                     *(each.at(u=u + 1, weight=weight) for each in kept),
                     self.if_read.at(b=b),
+                    self.of_weights.at(b=b),
                 ],
             )
         )

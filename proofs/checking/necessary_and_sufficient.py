@@ -18,17 +18,18 @@ def what_is_accepted_matches(k: Kernel) -> tuple[Theorem, ...]:
     """A schedule is accepted if and only if every run of it matches: of any length, on any mesh.
 
     The schedule is a symbol: its lines are functions of which nothing is said, and each is along one
-    axis of a mesh of any number of them. The checker's run of it and its comparisons are what the
-    specification makes of normal forms with any coefficients; what is not known is arbitrary. They are
-    the amounts of T2. A run is a value: of its model, its data, its optimizer and its memory. Accepted:
-    in the steps that are run every copy that is kept compares equal. Every run then matches: what is
-    kept is the single device's after every step. If some copy does not compare equal there is a run,
-    made for it, that does not match. Of the fragment: copies that are kept are known, and what comes
-    out unequal first is passed on to one. Every run matches if and only if every run has both halves,
-    said of it alone: what updates apply is the whole gradient at its weights (gradient integrity); what
-    is read is current, copies agree, and what is current next is what an update left (state
-    consistency). A run has both if and only if it matches, and so do its lines: by induction over
-    steps. Of a line that compares unequal some run lacks a half, passed on or not.
+    axis of a mesh of any number of them. Weights are any number, and a norm is of all. The checker's
+    run of it and its comparisons are what the specification makes of normal forms with any
+    coefficients; what is not known is arbitrary. They are the amounts of T2. A run is a value: of its
+    model, its data, its optimizer and its memory. Accepted: in the steps that are run every copy that
+    is kept compares equal. Every run then matches: what is kept is the single device's after every
+    step. If some copy does not compare equal there is a run, made for it, that does not match. Of the
+    fragment: copies that are kept are known, and what comes out unequal first is passed on to one.
+    Every run matches if and only if every run has both halves, said of it alone: what updates apply is
+    the whole gradient at its weights (gradient integrity); what is read is current, copies agree, and
+    what is current next is what an update left (state consistency). A run has both if and only if it
+    matches, and so do its lines: by induction over steps. Of a line that compares unequal some run
+    lacks a half, passed on or not.
     The steps that are run: up to the end of one that leaves the forms that it found, one step later,
     where all later steps have the same lines.
     Of a step's micro-steps, any number of them, few are compared, and after them few contributions:

@@ -42,10 +42,8 @@ class NormSymbols(ABC):
     def _norms(self) -> None:
         k = self.k
         self.e, self.y = k.integers("e"), k.reals("y")
-        self.elements, self.normed_weights = (
-            k.fixed(name, INT) for name in ("elements", "normed_weights")
-        )
-        self.is_in_norms = And(self.weight >= 0, self.weight < self.normed_weights)
+        self.elements, self.all_weights = (k.fixed(name, INT) for name in ("elements", "all_weights"))
+        self.is_a_weight = And(self.weight >= 0, self.weight < self.all_weights)
         self.normed = self.of_weight("normed", INT, INT)
         self.element = k.function("element", INT, Element)
         self.number_of = k.function("number_of", Element, INT)
@@ -55,7 +53,7 @@ class NormSymbols(ABC):
             [self.j],
             And(
                 *(number >= 0, number < self.elements, self.element(number) == self.j),
-                self.normed_weights >= 0,
+                self.all_weights >= 0,
             ),
         )
         self.reads_norm = k.fixed("reads_norm", BOOL)
@@ -121,7 +119,7 @@ class NormSymbols(ABC):
 
     def single_norm(self, u: Any) -> Any:
         """The norm of a step's whole gradients, of all weights."""
-        return self.norm(u, self.of_wholes(u, self.normed_weights))
+        return self.norm(u, self.of_wholes(u, self.all_weights))
 
     def applied_norm(self, u: Any) -> Any:
         """The norm that the single device's optimizer reads."""
@@ -144,7 +142,7 @@ class NormSymbols(ABC):
 
     def computed_norm(self, t: Any, d: Any) -> Any:
         """What a norm is in a line."""
-        return self.norm(self.step(t), self.of_groups(t, d, self.normed_weights))
+        return self.norm(self.step(t), self.of_groups(t, d, self.all_weights))
 
     def norm_read(self, t: Any, d: Any) -> Any:
         """The norm that an update reads."""

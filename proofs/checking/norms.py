@@ -30,7 +30,7 @@ class NormLine(Matching):
             [t >= 0, l.kind(t) == NORM_OF],
             [self.norm_is_of_right],
             [
-                weights.at(weight=l.normed_weights),
+                weights.at(weight=l.all_weights),
                 l.counted,
                 l.names.at(w=NORM, u=now, m=IntVal(0)),
                 *([l.names.at(w=WRONG, u=t, m=IntVal(0))] if l.where_right(t, l.d) else []),
@@ -69,7 +69,7 @@ class NormLine(Matching):
     def read_by_norms(self) -> tuple[list[Bool], list[Theorem], list[dict[str, Any]]]:
         """That norm t reads no place of a weight that is wrong; which one, if any, and where."""
         l, t = self.l, self.l.t
-        wrong = And(l.is_in_norms, self.wrong(t, l.normed(t)))
+        wrong = And(l.is_a_weight, self.wrong(t, l.normed(t)))
         misread, one, self.misread, found = self.k.choose("a_norm_reads_wrong", [t], l.weight, wrong)
         self.norm_is_of_right = Not(misread(t))
         place = substitute(l.normed(t), (l.weight, one(t)))
@@ -84,7 +84,7 @@ class NormLine(Matching):
             l.of_groups(t, d, l.weight) == l.of_wholes(l.step(t), l.weight),
             [
                 *(*self.line, l.kind(t) == NORM_OF, *l.where_right(t, d), *self.on_a_device),
-                *(self.norm_is_of_right, l.weight <= l.normed_weights),
+                *(self.norm_is_of_right, l.weight <= l.all_weights),
             ],
             base=[l.of_groups.start, l.of_wholes.start.at(u=l.step(t))],
             step=[
@@ -100,7 +100,7 @@ class NormLine(Matching):
         now, source, asks = l.step(t), l.normed(t), k.integers("asks")
         groups = l.mesh.of_norms
         right = [*self.line, l.kind(t) == NORM_OF, *l.where_right(t, asks), asks >= 0, asks < l.n]
-        right += [d == groups.with_element(t, asks, j), l.is_in_norms]
+        right += [d == groups.with_element(t, asks, j), l.is_a_weight]
         compares = self.all_equal_in(
             "a_right_norm_compares_equal",
             [t, l.s, l.i, j, d, asks],
@@ -120,7 +120,7 @@ class NormLine(Matching):
                 *l.where_right(t, d),
                 *self.on_a_device,
                 *self.right_in(source),
-                l.is_in_norms,
+                l.is_a_weight,
             ],
             base=[l.of_elements.start, l.of_whole.start.at(u=now)],
             step=[

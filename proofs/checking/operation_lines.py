@@ -55,8 +55,9 @@ class LineAt:
 class NormOf:
     """A square norm before a line is made of it: the slices that it is of, and the axes summed over.
 
-    Along axes that the schedule is not about there are other parts of the weight, or other weights: a
-    norm that has theirs too, where they are right, is any function of the sum over its own elements.
+    Along axes that the schedule is not about there are other parts of the weight. T2's norm adds up
+    other weights; here one schedule is run, and what others add, where it is right, is a part of the
+    function.
     """
 
     slices: int

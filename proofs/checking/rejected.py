@@ -144,9 +144,9 @@ class Rejected(Accepted):
         l, t = self.l, self.l.t
         line, on, of = self.normed_by(t), self.normed_on(t), (l.weight, self.normed_weight(t))
         has = substitute(self.owner_in_norm, (t, line), (l.d, on), of)
-        place, is_in_norms = (substitute(each, of) for each in (l.normed(line), l.is_in_norms))
+        place, is_a_weight = (substitute(each, of) for each in (l.normed(line), l.is_a_weight))
         return [
-            *(line >= 0, line < l.last, l.is_device(on), l.step(line) == l.step(t), is_in_norms),
+            *(line >= 0, line < l.last, l.is_device(on), l.step(line) == l.step(t), is_a_weight),
             *(l.kind(line) == NORM_OF, *self._has_the_view(made, line, place, has)),
         ]
 
@@ -275,7 +275,7 @@ class Rejected(Accepted):
         l, t, name = self.l, self.l.t, "normed_gradient"
         (of,) = (each for each in self.compared_by_line if each.name == name)
         made = self.made_for(t, of.place, of.what, l.step(t), of.device) | {"operand": NORM}
-        given = [l.is_in_norms, *self._clips(t, l.d)]
+        given = [l.is_a_weight, *self._clips(t, l.d)]
         return self._kept_by_a_norm(name, of, made, given, (t, l.d, l.weight), differ)
 
     def _view_norm_keeps(self, differ: Theorem) -> Theorem:

@@ -38,10 +38,10 @@ class WrongNorms(WrongViews):
         return substitute(said, (self.l.weight, self.among))
 
     @property
-    def is_norm(self) -> list[Bool]:
+    def of_a_line(self) -> list[Bool]:
         """That there is a line t, of which device, and of which weight."""
         l = self.l
-        return [l.t >= 0, l.t <= l.last, *self.on_a_device, l.is_in_norms]
+        return [l.t >= 0, l.t <= l.last, *self.on_a_device, l.is_a_weight]
 
     def norms_of_another(self, exact: Sequence[Theorem], views: Theorem) -> tuple[Theorem, Theorem]:
         """A norm of what is the first to compare unequal, and of a contribution at a wrong view."""
@@ -58,7 +58,7 @@ class WrongNorms(WrongViews):
             k.prove(
                 "a_norm_of_what_compares_unequal_is_another",
                 another.goal,
-                [*self.is_norm, *in_run, *map(self.at_owner, unequal)],
+                [*self.of_a_line, *in_run, *map(self.at_owner, unequal)],
                 [
                     *(another, inside, l.numbered, exact[2].at(b=source, d=owner, u=now)),
                     *self.who_shows(t, source, None, now, owner),
@@ -67,7 +67,7 @@ class WrongNorms(WrongViews):
             k.prove(
                 "a_norm_of_a_contribution_at_a_wrong_view_is_another",
                 another.goal,
-                [*self.is_norm, now == l.step(line), *map(self.at_owner, of_views)],
+                [*self.of_a_line, now == l.step(line), *map(self.at_owner, of_views)],
                 [
                     *(another, inside, views.at(b=source, d=owner)),
                     *self.who_shows(line, self.view, weight, l.step(line), reader),
@@ -135,14 +135,14 @@ class WrongNorms(WrongViews):
                 counted.at(e=l.elements),
             ],
         )
-        made = of_weights.at(weight=l.normed_weights, weight_of_norm=l.weight)
+        made = of_weights.at(weight=l.all_weights, weight_of_norm=l.weight)
         return k.prove(
             "a_norm_of_another_gradient_is_another",
             l.computed_norm(t, d) != l.single_norm(now),
-            [another, l.is_in_norms, *model],
+            [another, l.is_a_weight, *model],
             [
-                *(made, of_wholes.at(u=now, weight=l.normed_weights), l.numbered),
-                self.norms.at(u=now, y=l.of_groups(t, d, l.normed_weights)),
+                *(made, of_wholes.at(u=now, weight=l.all_weights), l.numbered),
+                self.norms.at(u=now, y=l.of_groups(t, d, l.all_weights)),
                 self._norm_at(now),
             ],
         )

@@ -49,6 +49,8 @@ def _after(op: Op, has: _Lies | None, norms: Mapping[str, _Lies], own: Axes) -> 
     """How the norm lies after a line. `own`: the axes that the schedule is about."""
     if op.kind is Kind.SQUARE_NORM:
         return _of_group(norms)
+    if has is None and op.kind is Kind.BROADCAST:
+        raise LayoutError("there is no norm yet; needs square_norm before")
     if has is None or op.kind in (Kind.RELEASE, Kind.RESET):
         return None
     terms = [axis for axis, lie in has.items() if lie == PARTIAL]

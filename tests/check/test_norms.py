@@ -117,3 +117,15 @@ def test_a_step_that_says_it_clips_and_does_not_is_rejected(checked):
 def test_what_parts_say_already_or_have_no_lines_for_is_refused_by_name(training, checked):
     with pytest.raises(BadInput, match=rf"training\.{training.split()[0]}"):
         checked(TEXT.replace("clip = true", training))
+
+
+@pytest.mark.parametrize("axes", ['"tensor"', '"weights"'])
+def test_a_broadcast_of_a_norm_before_there_is_one_is_rejected(axes, checked):
+    line = f'{{ op = "broadcast", source = "norm", axes = [{axes}] }},'
+    wrong = text_of("zero1 * tp", clip=True).replace(
+        '  { op = "square_norm"', f'  {line}\n  {{ op = "square_norm"'
+    )
+    found = checked(wrong)
+    assert not found.accepted
+    assert "there is no norm yet; needs square_norm before" in found.wrong
+    assert wrong.splitlines()[found.at - 1].strip() == line

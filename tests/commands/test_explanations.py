@@ -243,7 +243,7 @@ def test_an_explanation_says_what_its_symbols_stand_for(claim, symbol, psem):
     used = set(re.findall(r"(\w+)\(", concluded))
     assert len(found["speaks_of"]) > 40
     assert {name for name in used if name.islower() and not re.search(rf"\b{name}\b", said)} <= {
-        *("weights_in_the_single_norm", "contributed", "micro_step_whole", "kept", "last_added"),
+        *("contributed", "micro_step_whole", "kept", "last_added"),
     }
     out = psem("explain", claim)[1]
     assert f"  {symbol}" in out

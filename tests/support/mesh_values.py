@@ -121,7 +121,7 @@ class Devices:
         if args:
             function = getattr(self, name)
             return lambda variables: function(*[arg(variables) for arg in args])
-        known = {"n": prod(self.sizes), "axes": len(self.sizes), "weight": 0, "normed_weights": 1}
+        known = {"n": prod(self.sizes), "axes": len(self.sizes), "weight": 0, "all_weights": 1}
 
         def constant(variables):
             return next(each[name] for each in (self.fixed, variables, known) if name in each)

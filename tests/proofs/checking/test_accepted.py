@@ -108,8 +108,8 @@ MUTANTS = [
     (
         "the update of another step applies a wrong view",
         "rejected.py",
-        "l.is_device(on), l.step(line) == l.step(t), is_in_norms),",
-        "l.is_device(on), is_in_norms),",
+        "l.is_device(on), l.step(line) == l.step(t), is_a_weight),",
+        "l.is_device(on), is_a_weight),",
     ),
     (
         "an update is clipped by another norm",
@@ -180,14 +180,14 @@ MUTANTS = [
     (
         "the single device's norm is of one weight",
         "norm_symbols.py",
-        "return self.norm(u, self.of_wholes(u, self.normed_weights))",
+        "return self.norm(u, self.of_wholes(u, self.all_weights))",
         "return self.norm(u, self.of_whole(u, self.elements))",
     ),
     (
         "a norm leaves a weight out",
         "norm_symbols.py",
-        "self.of_groups(t, d, self.normed_weights))",
-        "self.of_groups(t, d, self.normed_weights - 1))",
+        "self.of_groups(t, d, self.all_weights))",
+        "self.of_groups(t, d, self.all_weights - 1))",
     ),
     (
         "a norm finds all weights in one place",
@@ -198,19 +198,19 @@ MUTANTS = [
     (
         "a weight that is not in the norm is wrong in it",
         "accepted.py",
-        "l.normed(t), owner, l.is_in_norms),",
+        "l.normed(t), owner, l.is_a_weight),",
         "l.normed(t), owner, TRUE),",
     ),
     (
         "a weight that is not in the norm is passed on by it",
         "rejected.py",
-        "l.step(line) == l.step(t), is_in_norms),",
+        "l.step(line) == l.step(t), is_a_weight),",
         "l.step(line) == l.step(t)),",
     ),
     (
         "a norm in the made run counts one weight",
         "exactness.py",
-        "self.l.of_wholes(u, self.l.normed_weights)",
+        "self.l.of_wholes(u, self.l.all_weights)",
         "self.l.of_whole(u, self.l.elements)",
     ),
     (

@@ -83,8 +83,8 @@ MUTANTS = [
     (
         "a norm compares its own device's slice only",
         "checking/norms.py",
-        "right += [d == groups.with_element(t, asks, j), l.is_in_norms]",
-        "right += [d == groups.with_element(t, asks, j), l.is_in_norms, d == asks]",
+        "right += [d == groups.with_element(t, asks, j), l.is_a_weight]",
+        "right += [d == groups.with_element(t, asks, j), l.is_a_weight, d == asks]",
     ),
     (
         "a norm compares nothing",

@@ -85,7 +85,7 @@ MUTANTS = [
     (
         "a norm is the same whatever it counts",
         "exactness.py",
-        " + l.y - l.of_wholes(l.u, l.normed_weights)",
+        " + l.y - l.of_wholes(l.u, l.all_weights)",
         "",
     ),
     (
