@@ -332,10 +332,9 @@ class Halves(Rejected):
         *kept, all_single = self._current_is_kept()
         given = [Not(self.reads_another.holds), Not(self.keeps_another.holds)]
         found = []
-        whole = *kept[:1], all_single, self.same_norm
-        for name, lacks, here in (
-            ("has_integrity", self.not_whole, whole),
-            ("reads_what_is_current", self.not_fresh, kept),
+        for name, lacks, of_weight, of_all in (
+            ("has_integrity", self.not_whole, kept[:1], [all_single, self.same_norm]),
+            ("reads_what_is_current", self.not_fresh, kept, []),
         ):
             weight, line, device, element = lacks.found
             at = {"weight": weight, "t": line, "d": device, "j": element}
@@ -346,10 +345,8 @@ class Halves(Rejected):
                     given,
                     [
                         *(lacks.serves, self.reads_another.shown.at(**at)),
-                        *(
-                            each.at(u=l.step(line), **({"weight": weight} if each in kept else {}))
-                            for each in here
-                        ),
+                        *(each.at(u=l.step(line), weight=weight) for each in of_weight),
+                        *(each.at(u=l.step(line)) for each in of_all),
                         *(self.in_order.at(t=line), l.numbered.at(t=line)),
                         self.of_weights.at(t=line),
                     ],

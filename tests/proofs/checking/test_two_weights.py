@@ -1,40 +1,27 @@
 """T4's weights exist: what is supposed of them is so of two weights under one norm, on two devices."""
 
 from itertools import product
-from typing import NamedTuple
 
 from proofs.checking.halves import Halves
+from proofs.checking.operation_lines import NOWHERE, LineAt
 from proofs.checking.representation import Represented
 from proofs.trusted.kernel import Kernel
 from proofs.trusted.parts import constants
 from proofs.trusted.theorem import read
 from tests.support.mesh_values import LinesOfARun
 
-NOWHERE, NORM = -1, 99
+NORM = 99
 PARAMETERS, VIEW, GRADIENT, MOMENT = ((each, each + 10) for each in range(4))  # places of both weights
 
 
-class Line(NamedTuple):
-    """A line of the run, of a weight."""
-
-    kind: str
-    weight: int = 0
-    target: int = NOWHERE
-    source: int = NOWHERE
-    second: int = NOWHERE
-    third: int = NOWHERE
-    fourth: int = NOWHERE
-    fifth: int = NOWHERE
-    factor: int = 1
-
-
-LINES = [
-    *(Line("copy", w, VIEW[w], PARAMETERS[w]) for w in (0, 1)),
-    *(Line("backward", w, GRADIENT[w], PARAMETERS[w], VIEW[w]) for w in (0, 1)),
-    *(Line("all_reduce", w, GRADIENT[w], GRADIENT[w]) for w in (0, 1)),
-    Line("norm", 0, NORM),
-    *(Line("update", w, PARAMETERS[w], PARAMETERS[w], MOMENT[w], GRADIENT[w], NORM) for w in (0, 1)),
+OF_EACH = [
+    lambda w: LineAt("copy", VIEW[w], PARAMETERS[w]),
+    lambda w: LineAt("backward", GRADIENT[w], PARAMETERS[w], VIEW[w]),
+    lambda w: LineAt("all_reduce", GRADIENT[w], GRADIENT[w]),
+    lambda w: LineAt("update", PARAMETERS[w], PARAMETERS[w], MOMENT[w], GRADIENT[w], fourth=NORM),
 ]
+LINES = [(w, line(w)) for line in OF_EACH for w in (0, 1)]  # each of a weight
+LINES.insert(-2, (0, LineAt("norm", NORM)))
 
 
 class TwoWeights(LinesOfARun):
@@ -48,10 +35,10 @@ class TwoWeights(LinesOfARun):
         self.fixed = {"all_weights": 2, "elements": 3, "bound": 50, **reads, **steps}
 
     def line(self, t):
-        return LINES[t] if 0 <= t < len(LINES) else Line("release", target=-5)
+        return LINES[t][1] if 0 <= t < len(LINES) else LineAt("release", NOWHERE)
 
     def weight_of_line(self, t):
-        return self.line(t).weight
+        return LINES[t][0] if 0 <= t < len(LINES) else 0
 
     def weight_of_copy(self, b):
         return int(b in (PARAMETERS[1], MOMENT[1]))
@@ -60,10 +47,10 @@ class TwoWeights(LinesOfARun):
         return GRADIENT[weight] if weight in (0, 1) else NOWHERE
 
     def step(self, t):
-        return 0
+        return self.line(t).step
 
     def micro_step(self, t):
-        return 0
+        return self.line(t).micro_step
 
     def ends(self, u):
         return len(LINES) * (u + 1)
@@ -96,7 +83,7 @@ class TwoWeights(LinesOfARun):
         return True
 
     def some_line_updates_it(self, weight, u, j):
-        return u == 0 and any(line.kind == "update" and line.weight == weight for line in LINES)
+        return u == 0 and any(w == weight and line.kind == "update" for w, line in LINES)
 
 
 SUPPOSED = {
