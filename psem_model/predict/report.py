@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from psem_model.predict import said_of_model, said_of_states
 from psem_model.predict.differences import NOT_APPLIED, beyond, differing, realised_by
 from psem_model.predict.fits import OVER, WITHOUT, Room
 from psem_model.predict.parts import Moved
@@ -57,6 +56,8 @@ def predicted(plan: Plan, room: Room | None = None) -> Report:
     no = refused_plan(plan)
     if no:
         raise no
+    from psem_model.predict import said_of_model, said_of_states  # and SymPy, for formulas
+
     said = (said_of_states if plan.opaque else said_of_model).said(plan)
     return Reported(plan, said, room).report()
 

@@ -266,10 +266,20 @@ def test_predictions_need_no_solver():
     subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.DEVNULL)
 
 
+NOT_DERIVED = ["--placement", "parameters=O, optimizer=R, gradients=S, activations=S"]
+
+
 @pytest.mark.parametrize(
-    "args", [["compare", "dp(2)", "zero1(2)", "--psi", "9"], ["check", "zero1(2) * tp(2)"]]
+    "args",
+    [
+        ["compare", "dp(2)", "zero1(2)", "--psi", "9"],
+        ["check", "zero1(2) * tp(2)"],
+        ["predict", "zero3(8)", "--model", "no-such-model"],
+        ["predict", "tp(2) * pp(2)", "--model", "gpt2", "--sequence", "8", "--stage", "2"],
+        [*("predict", "--psi", "9", "--devices", "2"), *NOT_DERIVED],
+    ],
 )
-def test_comparing_and_checking_products_need_neither_solver_nor_sympy(args):
+def test_what_prints_no_formula_needs_neither_solver_nor_sympy(args):
     script = (
         "import sys, psem_model.commands.cli as c\n"
         f"try: c.main({args})\n"
