@@ -214,16 +214,20 @@ def _clip(of: Buffer, cut: tuple[str, ...], summed: tuple[str, ...]) -> list[Op]
 def _refuses(checker: Forms, store: Store, ops: Sequence[Op]) -> bool:
     """Whether some operation is refused."""
     try:
-        _wrong(checker, CLIPPED, store, ops)
+        _execute(checker, CLIPPED, store, ops)
     except Rejected:
         return True
     return False
 
 
-def _wrong(checker: Forms, schedule: Schedule, store: Store, ops: Sequence[Op]) -> set[Offsets]:
-    """The places where what is applied, after some operations, is not what is needed."""
+def _execute(checker: Forms, schedule: Schedule, store: Store, ops: Sequence[Op]) -> None:
     for op in ops:
         execute(op, schedule, checker, store, 0)
+
+
+def _wrong(checker: Forms, schedule: Schedule, store: Store, ops: Sequence[Op]) -> set[Offsets]:
+    """The places where what is applied, after some operations, is not what is needed."""
+    _execute(checker, schedule, store, ops)
     has = store[Buffer.GRADIENTS, CONTENT][1]
     unmet = checker.unmet(Need("whole", has, checker.whole_gradient(), ""))
     return {at for at in checker.device_kinds() if any(checker.at(off, at) for _, off in unmet)}
