@@ -9,6 +9,8 @@ the argument.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from math import prod
 from typing import ClassVar
 
 import numpy as np
@@ -118,6 +120,22 @@ class Functions(Arithmetic):
         return self.centred(found, axis) if name == "layer_norm" else found
 
 
+@cache
+def _summed(subscripts: str) -> tuple[tuple[int, ...], ...]:
+    """Of two factors, the axes of the indices that the result lacks; one of both is the first's."""
+    factors, out = subscripts.split("->")
+    left, right = factors.split(",")
+    of_left = tuple(axis for axis, letter in enumerate(left) if letter not in out)
+    return of_left, tuple(axis for axis, letter in enumerate(right) if letter not in left + out)
+
+
+def _products_summed(subscripts: str, left: Array, right: Array) -> int:
+    """How many products each element of the result is the sum of."""
+    of_left, of_right = _summed(subscripts)
+    sizes = (*(left.shape[axis] for axis in of_left), *(right.shape[axis] for axis in of_right))
+    return prod(sizes)
+
+
 def _sigmoid(x: Array) -> Array:
     return np.asarray(1 / (1 + np.exp(-x)))
 
@@ -220,6 +238,8 @@ class Residues(Functions, Modular):
         return lambda x: self.reciprocal(self.reduce(1 - rate * x)), lambda y: y * y % PRIME * rate
 
     def einsum(self, subscripts: str, left: Array, right: Array) -> Array:
+        if _products_summed(subscripts, left, right) <= 2:  # less than 2^63
+            return self.reduce(np.einsum(subscripts, left, right))
         # halves of 16 bits, so that 2^16 products can be summed in 64
         high = self.reduce(np.einsum(subscripts, left >> 16, right))
         low = np.einsum(subscripts, left & 0xFFFF, right)

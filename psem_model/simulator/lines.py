@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -61,7 +61,8 @@ class Lines:
     `has`: what is there; what is `apart` of it is counted elsewhere. `arriving`: of what goes round a
     ring, the slice that comes in or leaves while one is in use. `totals`: by which partial results have
     merged. `turn`: of each loop that is running. `at_once`: the slices of all turns, where they are
-    gathered before the first. `fullest`: bytes on each device at the fullest moment.
+    gathered before the first. `room`: bytes on each device of what is there, `fullest`: at the fullest
+    moment.
     """
 
     def __init__(
@@ -84,6 +85,20 @@ class Lines:
         self.turn: dict[str, int] = {}
         self.at_once: dict[Value, list[Slices]] = {}
         self.fullest: Number = 0
+        self.room: Number = sum(slices.bytes for value, slices in has.items() if value not in apart)
+
+    def put(self, value: Value, slices: Slices) -> None:
+        """Devices have this of a value."""
+        self.drop(value)
+        self.has[value] = slices
+        if value not in self.apart:
+            self.room += slices.bytes
+
+    def drop(self, value: Value) -> None:
+        """Devices have nothing of a value any more."""
+        slices = self.has.pop(value, None)
+        if slices is not None and value not in self.apart:
+            self.room -= slices.bytes
 
     def execute(self, numbers: range, leaves: tuple[Value, ...]) -> None:
         """Lines, by their numbers; only what is left stays after its use."""
@@ -111,13 +126,15 @@ class Lines:
                 number = body.stop
             else:
                 self.line(number)
-                self.let_go(number, stays)
+                line = self.lines[number]  # all else has been let go before, but at first
+                used = self.has if number == numbers.start else (*line.reads, line.makes)
+                self.let_go(used, number, stays)
                 number += 1
 
-    def let_go(self, number: int, stays: frozenset[Value]) -> None:
-        unread = [v for v in self.has if self.last.get(v, -1) <= number and v not in stays]
-        for value in unread:
-            del self.has[value]
+    def let_go(self, values: Iterable[Value], number: int, stays: frozenset[Value]) -> None:
+        """Those that no line after this one reads."""
+        for value in [v for v in values if self.last.get(v, -1) <= number and v not in stays]:
+            self.drop(value)
 
     def line(self, number: int) -> None:
         line = self.lines[number]
@@ -129,11 +146,10 @@ class Lines:
                 over, network = self.program.axes_of(line), self.sends(number)
                 found = move(line, over, reads[0], self.grid, self.numbers, network)
             else:
-                found = replace(self.do(line, reads), width=line.makes.width)
-            self.has[line.makes] = found
-        here = [slices for value, slices in self.has.items() if value not in self.apart]
-        room = sum(slices.bytes for slices in (*here, *self.arriving.values()))
-        self.fullest = max(self.fullest, room)
+                found = self.do(line, reads)
+            self.put(line.makes, found)
+        arriving = sum(slices.bytes for slices in self.arriving.values())
+        self.fullest = max(self.fullest, self.room + arriving)
 
     def sends(self, number: int) -> Network:
         """The network, which counts what follows as sent by a line."""
@@ -150,12 +166,11 @@ class Lines:
         """
         if value in self.has or value.role is not Role.CONSTANT:
             return there(value, line, self.has)
-        in_turns = self.program.is_in_turns(value)
-        if value.width and line not in self.program.forward and not in_turns:
+        if value.width and line not in self.program.forward and not self.program.is_in_turns(value):
             raise ValueError(f"{line}: {value.name} is not kept")
         name = value.name.partition("|")[0]
         table = self.devices.tables.constant(name, value.indices, self.layer, self.moment)
-        self.has[value] = self.devices.place(value, self.program.lies[value], table, self.turn)
+        self.put(value, self.devices.place(value, self.program.lies[value], table, self.turn))
         return self.has[value]
 
     def do(self, line: Operation, reads: list[Slices]) -> Slices:
@@ -168,7 +183,7 @@ class Lines:
         elif line.does is Does.ADD:
             found, makes = numbers.add(first.array, in_order(reads[1], first.indices)), first.indices
         elif line.does is Does.RENAME:
-            return self.renamed(line, first)
+            return replace(self.renamed(line, first), width=line.makes.width)
         elif line.does is Does.APPLY:
             arrays, makes = [in_order(r, first.indices) for r in reads], first.indices
             function = numbers.apply_backward if line.backward else numbers.apply
@@ -177,7 +192,7 @@ class Lines:
             rows = tuple(index for index in first.indices if index != line.over)
             found = self.normalised(line, reads, rows)
             makes = rows if line.function == LOG_TOTAL else first.indices
-        return Slices(makes, found, {i: where[i] for i in makes})
+        return Slices(makes, found, {i: where[i] for i in makes}, line.makes.width)
 
     def normalised(self, line: Operation, reads: list[Slices], rows: tuple[str, ...]) -> Array:
         """What needs all of an index at once; it may read what it has for each row as well."""
@@ -217,7 +232,7 @@ class Lines:
         moves = [line for line in lines if isinstance(line, Move) and line.turns == name]
         turns = self.group(name).size
         for line in moves:
-            self.has[line.makes] = self.empty(line.makes)
+            self.put(line.makes, self.empty(line.makes))
             if line.axis != name and turns > 1:
                 self.arriving[line.makes] = self.empty(line.makes)
         here = stays | {*self.has}
@@ -225,15 +240,15 @@ class Lines:
             self.turn[name] = turn
             self.go(body, inner, here)
             for value in [value for value in self.has if value not in here]:  # of this turn alone
-                del self.has[value]
+                self.drop(value)
         del self.turn[name]
         for line in moves:
             arrived = self.arriving.pop(line.makes, None)
             self.at_once.pop(line.makes, None)
             self.totals.pop(line.makes, None)
             if arrived and line.after != WHOLE:  # home
-                self.has[line.makes] = arrived
-        self.let_go(body.stop - 1, stays)
+                self.put(line.makes, arrived)
+        self.let_go(self.has, body.stop - 1, stays)
 
     # ------------------------------------------------------------------------ in one turn
     def step(self, move: Move, number: int) -> None:
@@ -241,19 +256,18 @@ class Lines:
         network = self.sends(number)  # of what is there
         value, makes, turn = self.has[move.value], move.makes, self.turn[move.turns]
         if move.axis == move.turns:
-            self.has[makes] = self.summed(move, value, turn)
+            self.put(makes, self.summed(move, value, turn))
         elif self.program.is_at_once(move):
-            self.has[makes] = self.gathered(move, value, turn, network)
+            self.put(makes, self.gathered(move, value, turn, network))
         elif move.after == WHOLE:
-            self.has[makes] = (
-                replace(value, array=value.array.copy()) if turn == 0 else self.arriving[makes]
-            )
+            own = replace(value, array=value.array.copy()) if turn == 0 else self.arriving[makes]
+            self.put(makes, own)
             if turn < self.group(move.turns).size - 1:
                 self.arriving[makes] = self.passed_on(self.has[makes], move, network)
         else:
             if turn:
                 value = _added(self.arriving[makes], value, self.numbers)
-            self.has[makes] = value
+            self.put(makes, value)
             if makes in self.arriving:
                 self.arriving[makes] = self.passed_on(value, move, network)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from math import prod
 from string import ascii_letters
 from types import MappingProxyType
@@ -45,6 +45,8 @@ class Slices:
     @property
     def elements(self) -> int:
         """How many each device has, with padding."""
+        if not self.repeats:
+            return prod(self.array.shape[1:])
         sizes = zip(self.indices, self.array.shape[1:], strict=True)
         return prod(size for index, size in sizes if index not in self.repeats)
 
@@ -59,15 +61,18 @@ def take(array: Array, dimension: int, places: Array) -> Array:
     return array.swapaxes(1, dimension)[devices, places].swapaxes(1, dimension)
 
 
-def lettered(*several: Sequence[str]) -> list[str]:
+@cache
+def lettered(*several: tuple[str, ...]) -> tuple[str, ...]:
     """Indices of several arrays, a letter each, as `einsum` takes them; D is that of devices."""
     names = dict.fromkeys(index for indices in several for index in indices)
     letters = dict(zip(names, LETTERS, strict=False))
-    return ["".join(letters[index] for index in indices) for indices in several]
+    return tuple("".join(letters[index] for index in indices) for indices in several)
 
 
 def in_order(value: Slices, indices: Sequence[str]) -> Array:
     """A value's array, with its dimensions in the order of some indices, all that it has."""
+    if value.indices == indices:
+        return value.array
     return np.transpose(value.array, (0, *(value.axis(index) for index in indices)))
 
 

@@ -144,9 +144,10 @@ def test_what_normalises_depends_on_all_elements_along_its_index(name, numbers):
     assert differs.all()
 
 
-def test_sums_of_products_of_residues_are_those_of_whole_numbers():
+@pytest.mark.parametrize("products", [1, 2, 3, 500])
+def test_sums_of_products_of_residues_are_those_of_whole_numbers(products):
     rng = np.random.default_rng(3)
-    left, right = (rng.integers(0, PRIME, size=(2, 500, 3)) for _ in range(2))
+    left, right = (rng.integers(0, PRIME, size=(2, products, 3)) for _ in range(2))
     left[0], right[0] = PRIME - 1, PRIME - 1
     found = Residues().einsum("Dka,Dkb->Dab", left, right)
     exact = np.einsum("Dka,Dkb->Dab", left.astype(object), right.astype(object))
