@@ -150,7 +150,7 @@ def _weights(plan: Plan, group: Group, owned: Mapping[Key, str]) -> Iterator[Wei
         if name in group.weights:
             of_parts.setdefault((number, part), []).append(name)
     for (number, part), names in of_parts.items():
-        for array in plan.costs[part].arrays(names):
+        for array in plan.weights[part].arrays(names):
             yield Weight(number, array, part, _vector(plan, part, array))
 
 
@@ -173,7 +173,7 @@ def _cuts(plan: Plan, group: Group, weights: list[Weight]) -> list[list[Weight]]
 
 def _vector(plan: Plan, part: str, names: tuple[str, ...]) -> Vector:
     """Weights that are one array, as it is cut: elements, and those of a row."""
-    vector = plan.costs[part].array(names, plan.profile.padding)
+    vector = plan.weights[part].array(names, plan.profile.padding)
     return vector.rows * vector.row, vector.row
 
 

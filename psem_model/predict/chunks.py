@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from psem_model.predict.parts import PartCosts
 from psem_model.predict.weights import Group, Held, of_parts
 from spec.numbers.arithmetic import Number
 from spec.pipelines.idle_and_held import fullest_of_sums
@@ -26,15 +25,15 @@ def apart(
     stage: int,
     pieces: Sequence[Piece],
     chunks: Sequence[Mapping[str, int]],
-    costs: Mapping[str, PartCosts],
+    order: Iterable[str],
 ) -> tuple[Held, ...]:
-    """What each chunk of a stage has; nothing, if their sums are all there at once."""
+    """What each chunk of a stage has, in order; nothing, if their sums are all there at once."""
     pipe = of_few(pipe)
     ones, zeros = [1] * len(chunks), [0] * len(chunks)
     if len(chunks) == 1 or fullest_of_sums(pipe, stage, ones, zeros) == len(chunks):
         return ()
     of = ([piece for piece in pieces if piece.chunk == number] for number in range(len(chunks)))
-    return tuple(of_parts(counts, some, costs) for counts, some in zip(chunks, of, strict=True))
+    return tuple(of_parts(counts, some, order) for counts, some in zip(chunks, of, strict=True))
 
 
 def fullest(groups: Sequence[Group], pipe: Pipeline, stage: int, size: Of, left: Of) -> Number:

@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from itertools import zip_longest
 
 from psem_model.predict.asked import USUAL_POLICY
+from psem_model.predict.fields import OF_STEPS
 from psem_model.predict.model_plans import typed, uneven
 from psem_model.predict.plan import Plan
 from psem_model.predict.rounding import rounded
@@ -28,15 +29,6 @@ OF_STATES = frozenset(  # fields of a profile that count for an opaque model
         "sums_whole",
         "pinned",
         "starts_whole",
-    )
-)
-# fields that are read where a step is derived, and nowhere else
-OF_STEPS = frozenset(
-    (
-        *("again", "stores", "widths", "in_full", "scales_in_full", "repeats", "rows"),
-        *("rows_as_computed", "as_computed", "views", "maximum", "merged", "overwritten", "apart"),
-        *("held", "gathers_again", "holds", "at_once", "rings_in_full", "holds_root", "root_beside"),
-        *("each", "waits_staged", "uses", "sums_first", "stays"),
     )
 )
 NAMED = frozenset(("differs", "names", "like", "name", "title"))

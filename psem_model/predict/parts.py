@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
-from types import MappingProxyType
 
-from spec.costs.memory import Vector
+from psem_model.predict.part_weights import PartWeights, weights_of
+from psem_model.text.figures import counted
+from spec.costs.communication import Transfer
 from spec.costs.model_costs import (
     Indices,
     elements,
@@ -16,25 +17,24 @@ from spec.costs.model_costs import (
     kept_bytes,
     messages,
     waiting_bytes,
-    weight_elements,
 )
 from spec.derivation.programs import EVERYTHING, program_of
 from spec.devices.layouts import LayoutError
-from spec.devices.mesh import Device, group_size
+from spec.devices.mesh import Device, along_devices, group_size
 from spec.language.moves import VOCABULARY, Axis, Move
 from spec.language.programs import Program
-from spec.language.schedule import Op
+from spec.language.schedule import Kind, Op
 from spec.models.parts import Model
-from spec.models.profiles import Padding, Profile, made_by, rows_of
+from spec.models.profiles import Profile
 from spec.models.states import State
 from spec.models.transformer import Transformer
 from spec.models.values import Value
 from spec.numbers.arithmetic import EXACT, Number, ceil_div, quotient
 from spec.pipelines import checkpoints
+from spec.pipelines.pipeline import Pipeline
 
 FORWARD, BACKWARD, AGAIN = "forward", "backward", "again"
 PHASES = (FORWARD, BACKWARD, AGAIN)
-NOWHERE: Device = MappingProxyType({})  # no place is asked about: slices are padded
 
 
 @dataclass(frozen=True)
@@ -75,34 +75,14 @@ class PartCosts:
     mesh: Mapping[str, Number]
 
     @cached_property
+    def weights(self) -> PartWeights:
+        """Its weights, as axes cut them."""
+        return weights_of(self.program, self.indices, self.mesh)
+
+    @property
     def parameters(self) -> dict[str, Number]:
         """Elements of each weight."""
-        found = weight_elements(self.program, self.indices, self.mesh)
-        return {weight.name: size for weight, size in found.items()}
-
-    def beside(self, name: str, state: State, profile: Profile, place: Device) -> Number:
-        """Elements of a state of a weight that the device at a place has beyond its padded slice.
-
-        Fewer than none, where it has its own alone.
-        """
-        weight = next(w for w in self.program.part.weights if w.name == name)
-        has, lies = self.parameters[name], self.program.lies[weight]
-        if name in profile.wholes.get(state, ()):
-            return elements(weight, {}, self.indices, self.mesh) - has
-        is_whole = state is State.GRADIENTS and profile.waits_whole
-        if is_whole or state in profile.unpadded:
-            return elements(weight, lies, self.indices, self.mesh, place) - has
-        return self.own_columns(weight, place) - has if profile.uneven else 0
-
-    def own_columns(self, weight: Value, place: Device) -> Number:
-        """Elements of a weight's padded rows, and of those of its other indices that a device has.
-
-        (DTensor's slices of rows are parts of padded ones; others are copies, unless they are empty.)
-        """
-        rows = rows_of(weight, self.program.part)
-        columns = tuple(index for index in weight.indices if index not in rows)
-        own = self.elements_of(weight, columns, place) or self.elements_of(weight, columns)
-        return self.elements_of(weight, rows) * own
+        return self.weights.parameters
 
     def kept(self, profile: Profile, place: Device) -> Number:
         """Bytes kept from forward to backward by the device at a place."""
@@ -114,47 +94,6 @@ class PartCosts:
         """Bytes kept between the two parts of backward by the device at a place."""
         is_own = State.ACTIVATIONS in profile.unpadded
         return waiting_bytes(self.program, self.indices, self.mesh, place if is_own else None)
-
-    def vector(self, name: str, padding: Padding, place: Device = NOWHERE) -> Vector:
-        """A weight as it is cut: into elements, or into rows, of which a device at a place has its own.
-
-        (DTensor's slices along another axis are not padded, and are cut on.)
-        """
-        size = self.parameters[name]
-        if padding is not Padding.ROW:
-            return Vector(size)
-        weight = next(w for w in self.program.part.weights if w.name == name)
-        indices = rows_of(weight, self.program.part)
-        columns = tuple(index for index in weight.indices if index not in indices)
-        row = self.elements_of(weight, columns, place)
-        return Vector(self.elements_of(weight, indices, place), row)
-
-    def arrays(self, names: Iterable[str]) -> tuple[tuple[str, ...], ...]:
-        """Some weights in their order: those that are one array together, with the first of them."""
-        some = [*names]
-        found = {
-            name: [each for each in of if each in some]
-            for of in self.program.part.arrays
-            for name in of
-        }
-        return tuple(dict.fromkeys(tuple(found.get(name, [name])) for name in some))
-
-    def array(self, names: Iterable[str], padding: Padding, place: Device = NOWHERE) -> Vector:
-        """Weights that are one array, as it is cut: beside each other along what they make."""
-        first, *others = names
-        vectors = [self.vector(name, padding, place) for name in (first, *others)]
-        if not others:
-            return vectors[0]
-        weight = next(w for w in self.program.part.weights if w.name == first)
-        rows, makes = rows_of(weight, self.program.part), made_by(weight, self.program.part)
-        if padding is not Padding.ROW or rows == makes:
-            return replace(vectors[0], rows=sum(vector.rows for vector in vectors))
-        return replace(vectors[0], row=sum(vector.row for vector in vectors))
-
-    def elements_of(self, weight: Value, indices: tuple[str, ...], place: Device = NOWHERE) -> Number:
-        """How many elements a device has of some of a weight's indices; at a `place`, of its own."""
-        some = replace(weight, indices=indices)
-        return elements(some, self.program.lies[weight], self.indices, self.mesh, place)
 
     @cached_property
     def activations(self) -> Number:
@@ -214,6 +153,21 @@ class PartCosts:
         """Elements sent in some phases."""
         return sum((t.elements for t in self.traffic if t.phase in phases), 0)
 
+    def moved(self, times: Number) -> Iterator[Moved]:
+        """Activations and cotangents, where they lie otherwise than they are needed, so many times."""
+        name = self.program.part.name
+        for t in (t for t in self.traffic if t.elements):
+            what, sent = t.move.value.plain_name, (times * t.elements, times * t.bytes)
+            yield Moved(what, t.collective, t.axes, t.phase, name, times, *sent)
+
+    def to_host(self, times: Number) -> Iterator[Moved]:
+        """What is kept for backward, to the host after forward, and back before backward."""
+        sent = times * self.kept_elements, times * self.activations
+        for kind, phase in ((Kind.OFFLOAD, FORWARD), (Kind.FETCH, BACKWARD)):
+            if self.kept_elements:
+                of = State.ACTIVATIONS.value, kind.value, (), phase, self.program.part.name, times
+                yield Moved(*of, *sent, to_host=True)
+
     @property
     def handed_on(self) -> Number:
         """Elements a device has of what the part gives."""
@@ -256,3 +210,33 @@ def with_words(
         return indices
     unit = multiple * group_size(mesh, cutting)
     return {**indices, VOCABULARY: unit * quotient(indices[VOCABULARY], unit)}
+
+
+def between_stages(
+    pipe: Pipeline, number: int, axis: str | None, layers: Mapping[str, PartCosts]
+) -> Iterator[Moved]:
+    """Activations to the next virtual stage, cotangents to the one before. `axis`: of stages."""
+    if axis is None or pipe.stages == 1:
+        return
+    layer = next(iter(layers.values()))  # what they hand on is alike
+    value, name = layer.program.gives, layer.program.part.name
+    forward, backward = value.plain_name, f"d {value.plain_name}"
+    ends = {(FORWARD, forward): pipe.stages - 1, (BACKWARD, backward): 0}
+    for (phase, what), end in ends.items():
+        # each chunk, but the one at which the model ends, or a V turns
+        stays = number in (0, pipe.stages - 1) if pipe.is_folded else number == end
+        times = (pipe.chunks - stays) * pipe.micro_batches
+        sent = times * layer.handed_on
+        if times:
+            yield Moved(what, "send", (axis,), phase, name, times, sent, sent * value.width)
+
+
+def listed(found: Iterable[Transfer], weights: tuple[str, ...], is_opaque: bool) -> Iterator[Moved]:
+    """What a schedule moves, but for what sends nothing, in a model with parts."""
+    named = weights[0] if len(weights) == 1 else counted(len(weights), "weight")
+    for move in found:
+        op, what = move.op, move.op.state or move.op.target
+        if move.elements or is_opaque:
+            sent = move.elements, move.bytes, move.to_host, op
+            axes, phase = along_devices(op.axes), op.phase.value
+            yield Moved(what.value, move.collective, axes, phase, named, move.times, *sent)

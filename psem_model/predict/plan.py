@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from psem_model.check.rounding import Rounded, rounded
 from psem_model.predict.activations import Activations, keeps_given
 from psem_model.predict.chunks import apart, copied_at_once, fullest, states_that_pass
-from psem_model.predict.parts import BACKWARD, FORWARD, Moved, PartCosts, indices_of
+from psem_model.predict.fields import for_steps, for_weights
+from psem_model.predict.part_weights import PartWeights
+from psem_model.predict.parts import Moved, PartCosts, between_stages, indices_of, listed
 from psem_model.predict.stages import candidates, parts_of_chunks
 from psem_model.predict.weights import Group, Placeholders, StageWeights, of_parts, placeholders
-from psem_model.text.figures import counted
-from spec.costs.communication import Transfer, transfers
+from spec.costs.communication import transfers
 from spec.costs.memory import MODEL_STATES, Sizes
 from spec.costs.model_costs import Indices, parameters
 from spec.costs.views import with_views
 from spec.derivation.programs import NOTHING
 from spec.derivation.steps import derive
 from spec.derivation.two_parts import gradients_last
-from spec.devices.mesh import along_devices, group_size
+from spec.devices.mesh import group_size
 from spec.language.moves import Axis
 from spec.language.schedule import SCALARS
 from spec.language.schedule import Kind as Does
@@ -77,12 +79,25 @@ class Plan:
     @cached_property
     def derived(self) -> Step:
         """Programs of the model's parts, of any sizes, and the schedules of their weights."""
-        given = self.product, self.parts, self.again
-        return self.written or derive(*given, profile=self.in_plan)
+        if self.written:
+            return self.written
+        known = self.beside
+        if known and self._derived_from == known._derived_from:
+            return known.derived
+        found = derive(self.product, self.parts, self.again, profile=for_steps(self.in_plan))
+        return known.derived if known and known.derived == found else found
+
+    @cached_property
+    def _derived_from(self) -> tuple[object, ...]:
+        of = self.model, self.product, self.again, self.policy.computed
+        return *of, for_steps(self.in_plan)
 
     @cached_property
     def step(self) -> Step:
         """The same of its sizes, which tell views from copies, and with backward in two parts."""
+        known, of = self.beside, (self.indices, self.mesh, self.pipe)
+        if known and known.derived is self.derived and (known.indices, known.mesh, known.pipe) == of:
+            return known.step
         found = (with_views(p, self.indices, self.mesh) for p in self.derived.programs)
         in_two = map(gradients_last, found) if self.pipe.in_two_parts else found
         return replace(self.derived, programs=tuple(in_two))
@@ -150,7 +165,7 @@ class Plan:
     @property
     def parts(self) -> tuple[Part, ...]:
         """What the model is made of, computed as the profile says."""
-        return realised_parts(self.model, self.profile, self.policy.computed)
+        return realised_parts(self.model, for_steps(self.profile), self.policy.computed)
 
     @cached_property
     def costs(self) -> dict[str, PartCosts]:
@@ -158,6 +173,21 @@ class Plan:
         known = self.beside.costs if self.beside else {}
         named = {p.part.name: PartCosts(p, self.indices, self.mesh) for p in self.step.programs}
         return {name: known[name] if known.get(name) == of else of for name, of in named.items()}
+
+    @cached_property
+    def weights(self) -> dict[str, PartWeights]:
+        """Of each part."""
+        known = self.beside.weights if self.beside else {}
+        of = {name: costs.weights for name, costs in self.costs.items()}
+        return known if known == of else of
+
+    @cached_property
+    def rounding(self) -> tuple[Rounded, ...]:
+        """Every line that rounds."""
+        known = self.beside
+        if known and known.step is self.step and known.types == self.types:
+            return known.rounding
+        return rounded(self.step, self.types)
 
     @property
     def layers(self) -> dict[str, PartCosts]:
@@ -241,20 +271,31 @@ class StageCosts:
 
     # --------------------------------------------------------------------- training states
     @cached_property
-    def groups(self) -> tuple[Group, ...]:
-        """The stage's weights by the schedule of their states."""
+    def weights(self) -> StageWeights:
+        """What there is of them, and their schedules: those of a plan beside, if it has the same."""
         plan, listed = self.plan, self.pieces if len(self.plan.layers) > 1 else ()  # layers may be many
         of = plan.pipe, self.number, listed, self.chunks
         shapes = plan.model.shapes if isinstance(plan.model, Opaque) else ()
         chunks = apart(*of, plan.costs) if plan.has_units and plan.in_plan.sums_by_chunk else ()
-        weights = StageWeights(
-            *(plan.costs, of_parts(self.counts, listed, plan.costs), chunks, shapes, plan.in_plan),
-            *(plan.types, plan.unit, plan.padded, plan.micro_steps, self.place),
+        found = StageWeights(
+            *(plan.weights, of_parts(self.counts, listed, plan.costs), chunks, shapes),
+            *(for_weights(plan.in_plan), plan.types),
+            unit=plan.unit,
+            padded=plan.padded,
+            micro_steps=plan.micro_steps,
+            place=self.place,
+            scheduled=plan.step.groups,
+            mesh={axis.name: plan.mesh[axis.name] for axis in plan.axes} | dict(plan.mesh),
+            # only some stages have the words that several use
+            shared={str(plan.step.pipe): max(map(len, plan.shared.values()), default=1)},
         )
-        mesh = {axis.name: plan.mesh[axis.name] for axis in plan.axes} | dict(plan.mesh)
-        # only some stages have the words that several use
-        shared = {str(plan.step.pipe): max(map(len, plan.shared.values()), default=1)}
-        return weights.groups(plan.step.groups, mesh, shared)
+        known = (stage.weights for stage in (plan.beside.stages if plan.beside else ()))
+        return next((of for of in known if of == found), found)
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The stage's weights by the schedule of their states."""
+        return self.weights.groups
 
     @cached_property
     def parameters(self) -> Number:
@@ -369,49 +410,19 @@ class StageCosts:
     @cached_property
     def moved(self) -> tuple[Moved, ...]:
         """Everything its devices send in a step."""
-        of_model = *self._of_model(), *self._between_stages(), *self._to_host()
-        return *of_model, *self._of_states(), *self._of_numbers()
-
-    def _of_model(self) -> Iterator[Moved]:
-        """Activations and cotangents, where they lie otherwise than they are needed."""
-        for name, count in self.counts.items():
-            times = count * self.plan.pipe.micro_batches
-            for t in (t for t in self.plan.costs[name].traffic if t.elements):
-                what, sent = t.move.value.plain_name, (times * t.elements, times * t.bytes)
-                yield Moved(what, t.collective, t.axes, t.phase, name, times, *sent)
-
-    def _between_stages(self) -> Iterator[Moved]:
-        """Activations to the next virtual stage, cotangents to the one before."""
-        plan, pipe = self.plan, self.plan.pipe
-        if plan.step.pipe is None or pipe.stages == 1:
-            return
-        layer = plan.layer
-        value, axes, name = layer.program.gives, (plan.step.pipe,), layer.program.part.name
-        forward, backward = value.plain_name, f"d {value.plain_name}"
-        ends = {(FORWARD, forward): pipe.stages - 1, (BACKWARD, backward): 0}
-        for (phase, what), end in ends.items():
-            # each chunk, but the one at which the model ends, or a V turns
-            stays = self.number in (0, pipe.stages - 1) if pipe.is_folded else self.number == end
-            times = (pipe.chunks - stays) * pipe.micro_batches
-            sent = times * layer.handed_on
-            if times:
-                yield Moved(what, "send", axes, phase, name, times, sent, sent * value.width)
-
-    def _to_host(self) -> Iterator[Moved]:
-        """What is kept for backward, to the host after forward, and back before backward."""
-        for name, count in self.counts.items() if self.plan.offload else ():
-            times, costs = count * self.plan.pipe.micro_batches, self.plan.costs[name]
-            sent = times * costs.kept_elements, times * costs.activations
-            for kind, phase in ((Does.OFFLOAD, FORWARD), (Does.FETCH, BACKWARD)):
-                if costs.kept_elements:
-                    of = State.ACTIVATIONS.value, kind.value, (), phase, name, times, *sent
-                    yield Moved(*of, to_host=True)
+        costs, m = self.plan.costs, self.plan.pipe.micro_batches
+        times = {name: count * m for name, count in self.counts.items()}
+        found = [moved for name, count in times.items() for moved in costs[name].moved(count)]
+        found += between_stages(self.plan.pipe, self.number, self.plan.step.pipe, self.plan.layers)
+        for name, count in times.items() if self.plan.offload else ():
+            found += costs[name].to_host(count)
+        return *found, *self._of_states(), *self._of_numbers()
 
     def _of_states(self) -> Iterator[Moved]:
         """Parameters and gradients, as the schedule of each group of weights moves them."""
         for group in self.groups:
             found = (move for move in group.costs.moves if move.op.state in MODEL_STATES)
-            yield from self._listed(found, group.weights)
+            yield from listed(found, group.weights, self.plan.opaque)
 
     def _of_numbers(self) -> Iterator[Moved]:
         """Norms and counts: of each group of weights, on all stages, whatever weights these have."""
@@ -421,17 +432,7 @@ class StageCosts:
             numbers = (move for move in found if move.op.target in SCALARS)
             if self.number == plan.pipe.stages - 1:  # it ends the chain of a broadcast over stages
                 numbers = (m for m in numbers if (m.op.kind, m.op.axes) != (Does.BROADCAST, pipe))
-            yield from self._listed(numbers, group.weights)
-
-    def _listed(self, found: Iterable[Transfer], weights: tuple[str, ...]) -> Iterator[Moved]:
-        """What a schedule moves, but for what sends nothing, in a model with parts."""
-        named = weights[0] if len(weights) == 1 else counted(len(weights), "weight")
-        for move in found:
-            op, what = move.op, move.op.state or move.op.target
-            if move.elements or self.plan.opaque:
-                sent = move.elements, move.bytes, move.to_host, op
-                axes, phase = along_devices(op.axes), op.phase.value
-                yield Moved(what.value, move.collective, axes, phase, named, move.times, *sent)
+            yield from listed(numbers, group.weights, plan.opaque)
 
     @property
     def elements(self) -> Number:

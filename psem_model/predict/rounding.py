@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from psem_model.check.rounding import rounded as lines_that_round
 from psem_model.predict.plan import Plan
 from psem_model.predict.said import one
 from spec.numbers.arithmetic import Number
@@ -10,8 +9,7 @@ from spec.numbers.arithmetic import Number
 
 def rounded(plan: Plan) -> tuple[tuple[str, Number, Number], ...]:
     """What its step rounds, each once, and from how many bytes to how many."""
-    found = lines_that_round(plan.step, plan.types)
-    named = ((f"{r.what} of {one(r.of[0])}" if r.group is None else r.what, r) for r in found)
+    named = ((f"{r.what} of {one(r.of[0])}" if r.group is None else r.what, r) for r in plan.rounding)
     return tuple(dict.fromkeys((what, r.has, r.to) for what, r in named))
 
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from heapq import heappop, heappush
 from math import prod
 
-from psem_model.predict.parts import PartCosts
+from psem_model.predict.part_weights import PartWeights
 from spec.costs.memory import Unit, Vector
 from spec.costs.owners import AlikeOwners
 from spec.devices.mesh import Device
@@ -35,7 +35,7 @@ class Weights:
 def weights_of(
     names: Iterable[str],
     runs: Iterable[tuple[str, int]],
-    costs: Mapping[str, PartCosts],
+    costs: Mapping[str, PartWeights],
     padding: Padding,
     place: Device,
 ) -> tuple[Weights, ...]:

@@ -114,7 +114,7 @@ def _persistent(stage: StageCosts) -> Iterator[str]:
         small: Number = 0
         for part, count in stage.counts.items() if views else ():
             costs = stage.plan.costs[part]
-            arrays = costs.arrays([name for name in group.weights if name in costs.parameters])
+            arrays = costs.weights.arrays([name for name in group.weights if name in costs.parameters])
             sizes = (sum(costs.parameters[name] for name in array) for array in arrays)
             small += count * sum(size for size in sizes if size <= PERSIST)
         more += stage.plan.policy.computed * small

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import accumulate, groupby
 from math import prod
 from operator import add
 
+from psem_model.predict.part_weights import PartWeights
 from psem_model.predict.parts import PartCosts
 from psem_model.predict.states import Prediction, predict_schedule
 from psem_model.predict.units import (
@@ -63,11 +65,9 @@ class Held:
     runs: tuple[tuple[str, int], ...]
 
 
-def of_parts(
-    counts: Mapping[str, int], pieces: Iterable[Piece], costs: Mapping[str, PartCosts]
-) -> Held:
-    """So many of each part; `pieces`: in the model's order, where layers are of several kinds."""
-    found = {name: counts[name] for name in costs if counts.get(name)}
+def of_parts(counts: Mapping[str, int], pieces: Iterable[Piece], order: Iterable[str]) -> Held:
+    """So many of each part, in order; `pieces`: in the model's, where layers are of several kinds."""
+    found = {name: counts[name] for name in order if counts.get(name)}
     runs = groupby(piece.part.name for piece in pieces)
     return Held(found, tuple((name, len([*of])) for name, of in runs) or tuple(found.items()))
 
@@ -105,10 +105,11 @@ class StageWeights:
     """What the states of a stage's weights depend on.
 
     `has`: what there is; `chunks`: in each chunk, where gradients are summed apart. `shapes`: of an
-    opaque model's weights. `place`: of the device, along each axis.
+    opaque model's weights. `place`: of the device, along each axis. `scheduled`: the schedules.
+    `shared`: the axis of stages, and how many of them have what several use.
     """
 
-    costs: Mapping[str, PartCosts]
+    parts: Mapping[str, PartWeights]
     has: Held
     chunks: tuple[Held, ...]
     shapes: Shapes
@@ -118,13 +119,14 @@ class StageWeights:
     padded: bool
     micro_steps: Number
     place: Mapping[str, int]
+    scheduled: tuple[Scheduled, ...]
+    mesh: Mapping[str, Number]
+    shared: Mapping[str, int]
 
-    def groups(
-        self, of: Sequence[Scheduled], mesh: Mapping[str, Number], shared: Mapping[str, int]
-    ) -> tuple[Group, ...]:
-        """Those of each schedule. `shared`: the axis of stages, and how many have what several use."""
-        own = ({**mesh, **{a: n for a, n in shared.items() if a in g.schedule.axes}} for g in of)
-        found = (self.group(g.schedule, g.weights, sizes) for g, sizes in zip(of, own, strict=True))
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """Those of each schedule."""
+        found = (self.group(of.schedule, of.weights, self._sizes(of.schedule)) for of in self.scheduled)
         here = [group for group in found if group.weights]
         most = max((group.brought for group in here), default=0)
         for number, group in enumerate(here):  # one buffer, for the largest of all
@@ -133,11 +135,15 @@ class StageWeights:
                 break
         return tuple(here)
 
+    def _sizes(self, schedule: Schedule) -> Mapping[str, Number]:
+        """The devices along each axis; of stages, those that have what several use."""
+        return {**self.mesh, **{a: n for a, n in self.shared.items() if a in schedule.axes}}
+
     def group(self, schedule: Schedule, weights: Collection[str], mesh: Mapping[str, Number]) -> Group:
         """Those of some weights that are here, and what their schedule needs and moves."""
         names, sums = dict[str, None](), dict[str, Number]()
         for part in self.has.counts:
-            of_part = self.costs[part].parameters
+            of_part = self.parts[part].parameters
             # tied words, if both of their uses are here, are one weight: the embedding's
             here = [name for name in weights if name in of_part and name not in names]
             names |= dict.fromkeys(here)
@@ -250,10 +256,10 @@ class StageWeights:
         """Elements of states of some weights that the device has beyond their padded slices."""
         left, found = {*names}, dict[State, Number]()
         for part, times in self.has.counts.items():
-            here = [name for name in self.costs[part].parameters if name in left]
+            here = [name for name in self.parts[part].parameters if name in left]
             left -= {*here}
             for state in MODEL_STATES:
-                of = (self.costs[part].beside(n, state, self.profile, self.place) for n in here)
+                of = (self.parts[part].beside(n, state, self.profile, self.place) for n in here)
                 found[state] = found.get(state, 0) + times * sum(of)
         return {state: more for state, more in found.items() if more != 0}
 
@@ -262,7 +268,7 @@ class StageWeights:
         padding = self.profile.padding
         if self.shapes:
             return weights_of_shapes(self.shapes, padding)
-        return weights_of(names, self.has.runs, self.costs, padding, self.place)
+        return weights_of(names, self.has.runs, self.parts, padding, self.place)
 
     def _owners(self, known: tuple[Weights, ...], along: Mapping[str, int]) -> Owners:
         """The weights that devices alone update."""
@@ -363,13 +369,13 @@ def _of_products(costs: PartCosts) -> frozenset[Shape]:
 
     The choice of experts is no such product.
     """
-    found: dict[Value, Shape] = {}
+    weights, found = costs.weights, dict[Value, Shape]()
     for line in costs.program.part.operations:
         for weight in (value for value in line.reads if value.role is Role.WEIGHT):
             (other,) = (value for value in line.reads if value != weight)
             read = tuple(i for i in weight.indices if i not in line.makes.indices)
             made = tuple(i for i in weight.indices if i not in read and i not in other.indices)
             if made and read and CHOICES not in made:
-                rows, row = costs.elements_of(weight, made), costs.elements_of(weight, read)
+                rows, row = (weights.elements_of(weights.named[weight.name], of) for of in (made, read))
                 found[other] = found.get(other, (0, 0))[0] + rows, row
     return frozenset(found.values())

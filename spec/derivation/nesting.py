@@ -55,13 +55,13 @@ def families(programs: Iterable[Program]) -> dict[str, str]:
         return index
 
     for program in programs:
-        for line in program.lines:
-            for value in (*line.reads, line.makes):
-                for index in value.indices:
-                    found.setdefault(index, index)
-            if isinstance(line, Operation):
-                for old, new in one_by_one(line):
-                    found[root(new)] = root(old)
+        lines = program.lines
+        alike = {value.indices: None for line in lines for value in (*line.reads, line.makes)}
+        for index in (index for indices in alike for index in indices):
+            found.setdefault(index, index)
+        for line in (line for line in lines if isinstance(line, Operation) and line.renamed):
+            for old, new in one_by_one(line):
+                found[root(new)] = root(old)
     return {index: root(index) for index in found}
 
 

@@ -161,7 +161,7 @@ class _Work:
             self.constant(value, lies) if value.role is Role.CONSTANT else self.bring(value, lies)
             for value, lies in zip(reads, needed, strict=True)
         )
-        makes, line = operation.makes, replace(operation, reads=there)
+        makes, line = operation.makes, operation.on(there, operation.makes)
         self.lies[makes] = made
         self.write(line)
         self.note_inside(line)

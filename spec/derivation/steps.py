@@ -57,9 +57,13 @@ def derive(
     groups: dict[Schedule, list[str]] = {}
     norms, root = step.gradient_norms() if clip else {}, step.root
     gradients = step.gradients_over()
-    states = {over: product.states_of(*over) for over in {*gradients.values()}}
+    placed = {
+        (over, in_root): schedule_of(_placed(states, profile, in_root, product.cuts_weights))
+        for over, states in ((over, product.states_of(*over)) for over in {*gradients.values()})
+        for in_root in (True, False)
+    }
     for weight, over in gradients.items():
-        schedule = schedule_of(_placed(states[over], profile, weight in root, product.cuts_weights))
+        schedule = placed[over, weight in root]
         if clip:
             of_norm = (axis for axis, lie in norms[weight].items() if lie == PARTIAL)
             cut = tuple(axis for axis in of_norm if axis not in (*schedule.axes, ALL_WEIGHTS))

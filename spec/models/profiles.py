@@ -288,7 +288,7 @@ def rows_of(weight: Value, part: Part) -> tuple[str, ...]:
     part has what products read first, that. (transformers, pytorch_utils.py: Conv1D)
     """
     line, made = part.first_readers[weight], made_by(weight, part)
-    other = next(value for value in line.reads if value != weight)
+    other = next((value for value in line.reads if value != weight), weight)
     summed = tuple(index for index in weight.indices if index not in made)
     if "e" in made:
         return ("e",)
@@ -347,7 +347,7 @@ def _sized(part: Part, profile: Profile, width: Number) -> Part:
 
     def computed(operation: Operation) -> Operation:
         reads = tuple(sized(value) for value in operation.reads)
-        return replace(operation, reads=reads, makes=sized(operation.makes))
+        return operation.on(reads, sized(operation.makes))
 
     operations = tuple(computed(operation) for operation in part.operations)
     takes = sized(part.takes) if part.takes else None
@@ -405,14 +405,14 @@ def _copied(part: Part, profile: Profile, width: Number) -> Part:
             copy = copies.get(x) or _copy(work, x, f"{makes.name}_argument", FULL)
             if operation.function == LOG_TOTAL:  # the softmax reads the same copy
                 copies[x] = copy
-                work.operations.append(replace(operation, reads=(copy,)))
+                work.operations.append(operation.on((copy,), makes))
                 continue
             full = replace(makes, name=f"{makes.name}_fp32", width=FULL)
-            work.operations.append(replace(operation, reads=(copy,), makes=full))
+            work.operations.append(operation.on((copy,), full))
             scaled = operation.function in NORM_FUNCTIONS and profile.scales_in_full
             now[makes] = _copy(work, full, makes.name, FULL if scaled else makes.width)
             continue
-        work.operations.append(replace(operation, reads=reads, makes=makes))
+        work.operations.append(operation.on(reads, makes))
         for value in _between(operation, profile):
             _copy(work, makes, value.name, value.width)
         if profile.repeats and makes.name in ("keys", "values") and "r" not in makes.indices:

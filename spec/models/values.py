@@ -116,6 +116,18 @@ class Operation:
         """What its derivative is computed from, beside a cotangent."""
         return self.makes if self.function in FROM_RESULT else self.reads[0]
 
+    def on(self, reads: tuple[Value, ...], makes: Value) -> Operation:
+        """The same operation on other values."""
+        is_own = reads == self.reads and makes == self.makes
+        return self if is_own else replace(self, reads=reads, makes=makes)
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.does, self.reads, self.makes))
+
+    def __hash__(self) -> int:  # parts, which have many, are looked up often
+        return self._hash
+
     @cached_property
     def contraction(self) -> Contraction:
         left, right = self.reads

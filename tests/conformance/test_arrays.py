@@ -22,9 +22,9 @@ def test_rows_of_a_models_weights_are_those_that_the_reference_implementation_ha
     stage = read(Asked("predict", "dp(1)", model=model, profile="fully-shard")).stage(0)
     found: Counter[tuple[int, int]] = Counter()
     for part, times in stage.counts.items():
-        costs = stage.plan.costs[part]
+        weights = stage.plan.weights[part]
         tied = {"word_weight"} if part == "head" else set()  # the embedding's
-        for names in costs.arrays(name for name in costs.parameters if name not in tied):
-            vector = costs.array(names, Padding.ROW)
+        for names in weights.arrays(name for name in weights.parameters if name not in tied):
+            vector = weights.array(names, Padding.ROW)
             found[int(vector.rows), int(vector.row)] += times
     assert found == recorded_rows()[name]

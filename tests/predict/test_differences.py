@@ -9,7 +9,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from psem_model.predict.asked import Asked
-from psem_model.predict.differences import OF_STEPS, alike, differing, figures, realised_by, without
+from psem_model.predict.differences import alike, differing, figures, realised_by, without
+from psem_model.predict.fields import OF_STEPS
 from psem_model.predict.read import read
 from psem_model.predict.report import predicted
 from psem_model.reading.schedules import dumps
@@ -51,6 +52,10 @@ def test_what_a_difference_leaves_as_it_is_is_derived_once():
         costs = without(plan, difference).costs
         same = {name for name, of in costs.items() if of == plan.costs[name]}
         assert same == {name for name, of in costs.items() if of is plan.costs[name]}
+        other = without(plan, difference)
+        assert (other.derived == plan.derived) is (other.derived is plan.derived)
+        has, had = (each.stage(0).weights for each in (other, plan))
+        assert (has == had) is (has.groups is plan.stages[0].groups)
     of_head = next(d for d in plan.profile.differs if d.what == "logits are in bf16")
     costs = without(plan, of_head).costs
     assert [name for name, of in costs.items() if of is plan.costs[name]] == ["embedding", "layer"]
@@ -142,6 +147,17 @@ def test_plans_whose_steps_are_the_same_have_the_same_figures(plan, other, name)
     except LayoutError:  # what is inside a kernel would be sent
         assume(False)
     assert [*figures(plan)] == [*figures(replace(found, beside=None))]
+
+
+@examples(60)
+@given(profiled(), profiles())
+def test_a_plan_beside_another_has_the_figures_that_it_has_alone(plan, profile):
+    found = realised_by(plan, profile, profile.types(plan.policy))
+    try:
+        beside = [*figures(found)]
+    except LayoutError:  # what is inside a kernel would be sent
+        assume(False)
+    assert beside == [*figures(replace(found, beside=None))]
 
 
 def test_copies_of_whole_gradients_beside_slices_are_told(tmp_path):

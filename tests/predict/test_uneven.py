@@ -53,7 +53,7 @@ def test_slices_are_those_of_torch_chunk_and_the_first_device_has_most(devices, 
 def test_slices_of_rows_are_padded_and_those_of_columns_are_not_unless_they_are_empty(
     devices, features
 ):
-    costs, chunk = plan(devices, features, gated=True).layer, -(-features // devices)
+    costs, chunk = plan(devices, features, gated=True).layer.weights, -(-features // devices)
     for place in range(devices):
         own = max(0, min(chunk, features - chunk * place))
         has = {
