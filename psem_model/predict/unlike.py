@@ -61,6 +61,7 @@ BROUGHT = (
     "counted: no weights are known without a model's shape and --sequence"
 )
 # runtime/zero/parameter_offload.py: mark_persistent_parameters; stage3.py: _post_step; config.py
+# partition_parameters.py, _all_gather: as they rest, and not quantised, if they are trained
 PERSISTENT = (
     "weights of at most {most:,} elements are gathered once in a step, and stay (in stage 3): on each "
     "device {bytes:,} bytes more are there than is counted, and {fewer:,} elements fewer are sent"
@@ -89,7 +90,7 @@ def unlike(plan: Plan) -> Iterator[str]:
         yield from _of_buckets(plan.fullest)
     if isinstance(plan.model, Opaque) and not plan.model.shapes and _brings_back(plan):
         yield BROUGHT
-    if "zero-offload" in kin and not plan.opaque:
+    if kin & {"zero-offload", "zero-plus-plus"} and not plan.opaque:
         yield from _persistent(plan.fullest)
     if not isinstance(plan.model, Transformer):
         return

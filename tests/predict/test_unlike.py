@@ -144,10 +144,19 @@ def test_a_buffer_of_the_largest_weight_is_said_where_no_weights_are_known(strat
         ("gpt2", 12 * (4 + 3 + 1 + 4 + 1) * 768 + 2 * 768),
     ],
 )
-@pytest.mark.parametrize(("strategy", "gathers"), [("zero3-offload", 2), ("fsdp-hold-offload", 1)])
-def test_small_weights_that_deepspeed_does_not_release_are_said(name, small, strategy, gathers):
+@pytest.mark.parametrize(
+    ("strategy", "profile", "gathers"),
+    [
+        ("zero3-offload", "zero-offload", 2),
+        ("fsdp-hold-offload", "zero-offload", 1),
+        ("zero3", "zero-plus-plus", 2),
+    ],
+)
+def test_small_weights_that_deepspeed_does_not_release_are_said(
+    name, small, strategy, profile, gathers
+):
     for micro_steps in (1, 3):
-        (note,) = notes(f"{strategy}(8)", "zero-offload", name, accumulate=str(micro_steps))
+        (note,) = notes(f"{strategy}(8)", profile, name, accumulate=str(micro_steps))
         assert f"{2 * small:,} bytes more" in note
         assert f"and {(gathers * micro_steps - 1) * small * 7 // 8:,} elements fewer" in note
     assert not notes("zero-offload(8)", "zero-offload", name)
