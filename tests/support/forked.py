@@ -156,6 +156,7 @@ def answered(what, given, *changed):
     gc.freeze()
     fork = os.fork()
     if not fork:
+        gc.disable()  # it ends before there is much to collect
         os.close(reader)
         forget(changes)
         sys.meta_path.insert(0, Finder(*changed))

@@ -212,8 +212,12 @@ def _same_as_recursion(l, run, before, line, firsts, known, random):
                 found = l.coefficient(known, place, s, _array(l.word, word), f, T + 1)
                 wrong.append(found != lines.real(has))
                 told += _told(l, run, before, place, firsts, known, symbol, s, word, axis, f)
-            assert ask([*facts, *told]).said == "sat"
-            assert ask([*facts, *told, Or(*wrong)]).said == "unsat", (symbol, firsts, word)
+            assert _said(*facts, *told) == "sat"
+            assert _said(*facts, *told, Or(*wrong)) == "unsat", (symbol, firsts, word)
+
+
+def _said(*formulas):
+    return ask(formulas, values=False).said
 
 
 def _array(base, numbers):
