@@ -38,10 +38,15 @@ FACTORS = [
 ]
 
 
+@cache
+def one_of(*values):
+    """Draws one of some values: a strategy takes longer to make than to draw from."""
+    return st.sampled_from(values)
+
+
 def some_axes(draw, axes, without=()):
     """Some of the axes, but those in `without`."""
-    subsets = [(), axes, axes[:1], axes[-1:]]
-    return tuple(a for a in draw(st.sampled_from(subsets)) if a not in without)
+    return tuple(a for a in draw(one_of((), axes, axes[:1], axes[-1:])) if a not in without)
 
 
 def with_room(span, **fields):
@@ -59,28 +64,29 @@ def _has_slices(kind, target):
     return kind is not Kind.RELEASE and (target not in UNSLICED or kind is Kind.SQUARE_NORM)
 
 
+@cache
 @st.composite
 def operations(draw, axes):
     """Any operation."""
-    kind = draw(st.sampled_from(Kind))
-    sources, targets = draw(st.sampled_from(TAKES[kind]))
-    source = draw(st.sampled_from(sources))
-    into = draw(st.sampled_from(targets)) if targets else None
+    kind = draw(one_of(*Kind))
+    sources, targets = draw(one_of(*TAKES[kind]))
+    source = draw(one_of(*sources))
+    into = draw(one_of(*targets)) if targets else None
     along = some_axes(draw, axes) if kind in (*COLLECTIVE_KINDS, Kind.BACKWARD, Kind.COUNT) else ()
     slices = _has_slices(kind, into or source)
     apart = () if kind in REDUCTIONS else along
     within = some_axes(draw, axes, apart) if slices else ()
     by = None
     if kind is Kind.SCALE:
-        by = draw(st.sampled_from(FACTORS))
+        by = draw(one_of(*FACTORS))
     elif kind is Kind.DIVIDE:
-        by = draw(st.sampled_from([Buffer.TOKENS, Buffer.TOTAL_TOKENS]))
+        by = draw(one_of(Buffer.TOKENS, Buffer.TOTAL_TOKENS))
     elif kind is Kind.CLIP:
         by = Buffer.NORM
     mean = draw(st.booleans()) if kind in REDUCTIONS else False
-    shift = draw(st.sampled_from([0, 0, 0, 1])) if within or kind in SLICING else 0
+    shift = draw(one_of(0, 0, 0, 1)) if within or kind in SLICING else 0
     fields = {"axes": along, "within": within, "mean": mean, "shift": shift, "by": by}
-    phase, span = draw(st.sampled_from(Phase)), draw(st.sampled_from([Span.UNIT, Span.ALL_UNITS]))
+    phase, span = draw(one_of(*Phase)), draw(one_of(Span.UNIT, Span.ALL_UNITS))
     return with_room(span, kind=kind, phase=phase, source=source, into=into, **fields)
 
 
@@ -125,7 +131,7 @@ def redirected(draw, op, axes):
     choices += ["axes"] if op.kind in (*COLLECTIVE_KINDS, Kind.BACKWARD, Kind.COUNT) else []
     choices += ["mean"] if op.kind in REDUCTIONS else []
     choices += ["by"] if op.kind in (Kind.SCALE, Kind.DIVIDE) else []
-    choice, apart = draw(st.sampled_from(choices)), op.kind not in REDUCTIONS
+    choice, apart = draw(one_of(*choices)), op.kind not in REDUCTIONS
     if choice == "same":
         return op
     if choice == "within":
@@ -138,7 +144,7 @@ def redirected(draw, op, axes):
     if choice == "mean":
         return replace(op, mean=not op.mean)
     by = FACTORS if op.kind is Kind.SCALE else [Buffer.TOKENS, Buffer.TOTAL_TOKENS]
-    return replace(op, by=draw(st.sampled_from(by)))
+    return replace(op, by=draw(one_of(*by)))
 
 
 def changed(op, **fields):
@@ -203,7 +209,7 @@ def damaged(draw, schedule, most=3):
     for _ in range(draw(st.integers(1, most))):
         part = draw(st.sampled_from([p for p in parts if p] or [[everything[0]]]))
         i = draw(st.integers(0, len(part) - 1))
-        action = draw(st.sampled_from(ACTIONS))
+        action = draw(one_of(*ACTIONS))
         if action == "drop":
             del part[i]
         elif action == "repeat":

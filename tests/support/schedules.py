@@ -28,7 +28,7 @@ from spec.models.training import Loss, Statistics, Training
 from spec.plans.modes import Mode
 from spec.plans.placement import on_batch, place_states
 from spec.plans.strategies import STRATEGIES
-from tests.support.damage import FACTORS, damaged, operations, redirected, some_axes, trainings
+from tests.support.damage import FACTORS, damaged, one_of, operations, redirected, some_axes, trainings
 
 SYMBOLS = [mode.value for mode in Mode]
 PLACEMENTS = list(product(SYMBOLS, repeat=4))
@@ -41,12 +41,18 @@ def realisable():
     return [q for q in PLACEMENTS if check(schedule_of(on_batch(*q)), {"batch": 5}).accepted]
 
 
+@cache
+def realised():
+    """Draws one of them."""
+    return st.sampled_from(realisable())
+
+
 @st.composite
 def placements(draw, axes=1):
     """A placement on one batch axis that is realisable there, or any on two."""
     if axes == 1:
         hold = draw(st.booleans())
-        return on_batch(*draw(st.sampled_from(realisable())), hold=hold)
+        return on_batch(*draw(realised()), hold=hold)
     mode = st.sampled_from([Mode.REPLICATED, Mode.SHARDED, Mode.GATHERED])
     modes = {state: {axis: draw(mode) for axis in AXES} for state in State}
     return place_states(AXES, modes, draw(st.booleans()))
@@ -177,7 +183,7 @@ PIECES = {
 def real_life(draw, schedule):
     """A schedule with some of the pieces that real training has."""
     tied, loss, clipping, statistics = (
-        draw(st.sampled_from(["plain", *names]))
+        draw(one_of("plain", *names))
         for names in (
             ["tied parameters"],
             ["mean", "token mean", "loss scale"],
@@ -191,16 +197,22 @@ def real_life(draw, schedule):
 
 
 # -------------------------------------------------------------------- made up
+@cache
+def few_operations(axes):
+    """Any operations, four at most."""
+    return st.lists(operations(axes), max_size=4)
+
+
 @st.composite
 def made_up(draw):
     """Operations at random, around a backward and an update."""
-    axes = draw(st.sampled_from([("batch",), AXES]))
+    axes = draw(one_of(("batch",), AXES))
     rests = tuple(
         (state, Rest(some_axes(draw, axes), draw(st.booleans()) or state is State.PARAMETERS))
         for state in State
     )
-    micro_step = draw(st.lists(operations(axes), max_size=4))
-    finish = draw(st.lists(operations(axes), max_size=4))
+    micro_step = draw(few_operations(axes))
+    finish = draw(few_operations(axes))
     forward = Op(Kind.FORWARD, Phase.FORWARD, Buffer.PARAMETERS, Buffer.ACTIVATIONS)
     backward = Op(Kind.BACKWARD, Phase.BACKWARD, Buffer.PARAMETERS, Buffer.GRADIENTS)
     update = Op(Kind.UPDATE, Phase.UPDATE, Buffer.GRADIENTS, Buffer.OPTIMIZER)
@@ -231,8 +243,8 @@ def changes_of_fresh_gradients(draw, axes):
     fresh, phase = Buffer.FRESH, Phase.BACKWARD
     along = some_axes(draw, axes)
     within = some_axes(draw, axes, along)
-    shift = draw(st.sampled_from([0, 0, 1]))
-    what = draw(st.sampled_from(["sum", "slice", "gather", "first", "factor", "count", "norm"]))
+    shift = draw(one_of(0, 0, 1))
+    what = draw(one_of("sum", "slice", "gather", "first", "factor", "count", "norm"))
     if what == "sum":
         return [Op(Kind.ALL_REDUCE, phase, fresh, None, along, within, mean=draw(st.booleans()))]
     if what == "slice":
@@ -242,14 +254,14 @@ def changes_of_fresh_gradients(draw, axes):
     if what == "first":
         return [Op(Kind.BROADCAST, phase, fresh, None, along, within)]
     if what == "factor":
-        return [Op(Kind.SCALE, phase, fresh, within=within, by=draw(st.sampled_from(FACTORS)))]
+        return [Op(Kind.SCALE, phase, fresh, within=within, by=draw(one_of(*FACTORS)))]
     number = Buffer.TOKENS if what == "count" else Buffer.NORM
     if what == "count":
-        ops = [Op(Kind.COUNT, phase, number, axes=draw(st.sampled_from([(), along])))]
+        ops = [Op(Kind.COUNT, phase, number, axes=draw(one_of((), along)))]
     else:
         shift = shift if within else 0
         ops = [Op(Kind.SQUARE_NORM, phase, fresh, number, within=within, shift=shift)]
-    together = draw(st.sampled_from([None, Kind.ALL_REDUCE, Kind.BROADCAST]))
+    together = draw(one_of(None, Kind.ALL_REDUCE, Kind.BROADCAST))
     ops += [Op(together, phase, number, None, some_axes(draw, axes))] if together else []
     use = Kind.DIVIDE if what == "count" else Kind.CLIP
     return [*ops, Op(use, phase, fresh, within=some_axes(draw, axes), by=number)]
@@ -261,12 +273,12 @@ def cancelled(draw):
 
     It is right if the two are the same, whatever they are; the verdict may fail to see that they are.
     """
-    axes = draw(st.sampled_from([("batch",), AXES]))
+    axes = draw(one_of(("batch",), AXES))
     phase, view = Phase.FORWARD, Buffer.PARAMETERS
     ops = []
     if draw(st.booleans()):  # read something else than the parameters
         view = Buffer.VIEW
-        kind = draw(st.sampled_from([Kind.REDUCE_SCATTER, Kind.ALL_REDUCE, Kind.KEEP]))
+        kind = draw(one_of(Kind.REDUCE_SCATTER, Kind.ALL_REDUCE, Kind.KEEP))
         along = () if kind is Kind.KEEP else some_axes(draw, axes)
         within = some_axes(draw, axes, along)
         ops = [Op(kind, phase, Buffer.PARAMETERS, view, along, within, Span.UNIT)]
@@ -302,7 +314,7 @@ def cancelled(draw):
 @st.composite
 def schedules(draw):
     """Any of these, with a mesh, a number of micro-steps and a policy."""
-    source = draw(st.sampled_from(["derived", "derived", "named", "two axes", "made up", "diverging"]))
+    source = draw(one_of("derived", "derived", "named", "two axes", "made up", "diverging"))
     if source == "made up":
         schedule = draw(made_up())
     elif source == "diverging":
@@ -318,7 +330,7 @@ def schedules(draw):
         if draw(st.integers(0, 4)):
             schedule = draw(damaged(schedule))
     sizes = {axis: draw(st.integers(1, 3)) for axis in schedule.axes}
-    policy = draw(st.sampled_from(["mixed-adam", "mixed-adam", "fp32-momentum", "fp32-sgd"]))
+    policy = draw(one_of("mixed-adam", "mixed-adam", "fp32-momentum", "fp32-sgd"))
     return schedule, sizes, draw(st.integers(1, 3)), POLICIES[policy]
 
 
