@@ -152,11 +152,9 @@ def fullest_moment(program: Program, indices: Indices, mesh: Mesh) -> Number:
         here = here - {*program.held_between} if number >= first_parts else here
         second = [value for value, axis in rings.items() if mesh[axis] != 1]
         moments.append(sum(map(bytes_of, (*(here - apart), *second))))
-        moments[-1] += sum(
-            (mesh[move.axis] - 2) * bytes_of(move.makes)
-            for move in program.moves
-            if move.makes in second and program.is_at_once(move)
-        )
+        for move in program.moves if second else ():
+            if move.makes in second and program.is_at_once(move):
+                moments[-1] += (mesh[move.axis] - 2) * bytes_of(move.makes)
     return max(moments)
 
 

@@ -124,7 +124,7 @@ class Program:
         """That, in room of its own."""
         return self.in_own_room(self.held_between)
 
-    @property
+    @cached_property
     def moves(self) -> tuple[Move, ...]:
         return tuple(line for line in self.lines if isinstance(line, Move))
 
