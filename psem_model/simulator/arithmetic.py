@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,21 @@ from spec.meaning.match import Copies
 Array = np.ndarray[Any, Any]
 Number = Any  # int or Fraction
 PRIME = 2**31 - 1  # products of two residues fit in 64 bits
+FEW = 1024  # integers of one seed that are kept
+
+
+def integers(seed: tuple[int, ...], shape: tuple[int, ...], first: int, end: int) -> Array:
+    """Random integers from `first` to before `end`, which depend on nothing else: not to be written."""
+    return (_kept if prod(shape) <= FEW else _drawn)(seed, shape, first, end)
+
+
+def _drawn(seed: tuple[int, ...], shape: tuple[int, ...], first: int, end: int) -> Array:
+    found = np.random.default_rng(seed).integers(first, end, size=shape)
+    found.setflags(write=False)
+    return found
+
+
+_kept = lru_cache(maxsize=4096)(_drawn)
 
 
 class Arithmetic:

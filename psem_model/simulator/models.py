@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psem_model.simulator.arithmetic import PRIME, Arithmetic, Array, Poison
+from psem_model.simulator.arithmetic import PRIME, Arithmetic, Array, Poison, integers
 from psem_model.simulator.layout import Cluster
 
 SAMPLES = 2  # of each device in each micro-step
@@ -27,8 +27,8 @@ class Data:
 
     def random(self, what: str, shape: tuple[int, ...], *when: int) -> Array:
         """Values of one kind, from 1 to PRIME - 1 where they are integers."""
-        rng = np.random.default_rng((self.seed, *what.encode(), *when))
-        return self.arithmetic.of(rng.integers(1, PRIME, size=shape))
+        seed = (self.seed, *what.encode(), *when)
+        return self.arithmetic.of(integers(seed, shape, 1, PRIME))
 
     def moments(self, unit: int, length: int, stateful: bool) -> Array:
         """The optimizer's first moments (how many, 1, elements): as of a run that goes on."""
@@ -39,8 +39,7 @@ class Data:
 
     def tokens(self, step: int, micro_step: int) -> Array:
         """How many tokens each device's samples have (devices, 1)."""
-        rng = np.random.default_rng((self.seed, 0, step, micro_step))
-        counts = rng.integers(1, 101, size=(self.cluster.devices, SAMPLES))
+        counts = integers((self.seed, 0, step, micro_step), (self.cluster.devices, SAMPLES), 1, 101)
         return self.arithmetic.count(counts.sum(1, keepdims=True))
 
     def statistic(self, step: int, micro_step: int) -> Array:
@@ -102,6 +101,11 @@ def distinct(rows: Array) -> Array:
     return rows[:1] if len(rows) > 1 and bool((rows == rows[:1]).all()) else rows
 
 
+def _turned(rows: Array, places: int) -> Array:
+    """Rows of which each element is that some places further on; after the last comes the first."""
+    return np.concatenate((rows[:, places:], rows[:, :places]), 1)
+
+
 class Polynomial(Model):
     """Each element's gradient is a random polynomial of its neighbours and their activations.
 
@@ -133,14 +137,14 @@ class Polynomial(Model):
 
     def forward(self, unit: int, view: Array, step: int, micro_step: int) -> Array:
         rows = distinct(view)
-        return self.data.arithmetic.mul(rows, np.roll(rows, -1, 1))
+        return self.data.arithmetic.mul(rows, _turned(rows, 1))
 
     def gradient(self, unit: int, coefficients: Array, view: Array, activations: Array) -> Array:
         """Sums of gradients (places, devices, elements) from sums of coefficients."""
         arithmetic = self.data.arithmetic
-        product = arithmetic.mul(view, np.roll(activations, 1, 1))
+        product = arithmetic.mul(view, _turned(activations, -1))
         features = np.empty((len(product), self.TERMS, view.shape[1]), arithmetic.dtype)
-        terms = (1, self.fixed[unit], activations, np.roll(view, -1, 1), product)
+        terms = (1, self.fixed[unit], activations, _turned(view, 1), product)
         for i, term in enumerate(terms):
             features[:, i] = term
         if len(features) == 1:

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from psem_model.simulator.arithmetic import PRIME, Array, Floating
+from psem_model.simulator.arithmetic import PRIME, Array, Floating, integers
 from psem_model.simulator.functions import Functions
 from spec.models.transformer import Transformer
 
@@ -71,27 +70,26 @@ class Tables:
     def __init__(self, numbers: Functions, sizes: dict[str, int], seed: int = 0) -> None:
         self.numbers, self.sizes, self.seed = numbers, sizes, seed
 
-    def rng(self, what: str, *where: int) -> np.random.Generator:
-        of: Any = self.seed, np.array([*what.encode(), *(w + 1 for w in where)], np.uint32)
-        return np.random.default_rng(of)
+    def of(self, what: str, *where: int) -> tuple[int, ...]:
+        """The seed of what is there."""
+        return (self.seed, *what.encode(), *(w + 1 for w in where))
 
     def shape(self, indices: Sequence[str]) -> tuple[int, ...]:
         return tuple(self.sizes[i] for i in indices)
 
-    def random(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-        return self.numbers.of(rng.integers(1, PRIME, size=shape))
+    def random(self, seed: tuple[int, ...], shape: tuple[int, ...]) -> Array:
+        return self.numbers.of(integers(seed, shape, 1, PRIME))
 
     def weight(self, name: str, indices: Sequence[str], layer: int) -> Array:
         """What a weight is before the first step: in floating point small, as products grow."""
-        found = self.random(self.rng(name, layer), self.shape(indices))
+        found = self.random(self.of(name, layer), self.shape(indices))
         return found / np.sqrt(found.size) if isinstance(self.numbers, Floating) else found
 
     def constant(self, name: str, indices: tuple[str, ...], layer: int, moment: Moment) -> Array:
         """A constant, whole: ones, if that is its name, or others in each micro-batch."""
         if name == "ones":
             return self.numbers.count(np.ones(self.shape(indices), np.int64))
-        rng = self.rng(name, layer, moment.step, moment.micro_batch)
-        return self.random(rng, self.shape(indices))
+        return self.random(self.of(name, layer, moment.step, moment.micro_batch), self.shape(indices))
 
     def slots(self, layer: int, moment: Moment) -> Slots:
         """Raises ValueError: it sends no tokens to experts."""
@@ -118,17 +116,17 @@ class TransformerTables(Tables):
 
     def weight(self, name: str, indices: Sequence[str], layer: int) -> Array:
         """What a weight is before the first step."""
-        return self.random(self.rng(name, layer), self.shape(indices))
+        return self.random(self.of(name, layer), self.shape(indices))
 
     def words(self, moment: Moment) -> Array:
         """Word numbers (samples, positions + 1): each position's word is the next of that before it."""
-        rng, (b, s) = self.rng("words", moment.step, moment.micro_batch), self.shape("bs")
-        return rng.integers(0, self.sizes["v"], size=(b, s + 1))
+        seed, (b, s) = self.of("words", moment.step, moment.micro_batch), self.shape("bs")
+        return integers(seed, (b, s + 1), 0, self.sizes["v"])
 
     def mask(self, name: str, indices: Sequence[str], layer: int, moment: Moment) -> Array:
         """0 or 2 with equal odds: a dropout of one half."""
-        rng = self.rng(name, layer, moment.step, moment.micro_batch)
-        return self.numbers.count(2 * rng.integers(0, 2, size=self.shape(indices)))
+        seed = self.of(name, layer, moment.step, moment.micro_batch)
+        return self.numbers.count(2 * integers(seed, self.shape(indices), 0, 2))
 
     def turns(self) -> tuple[Array, Array]:
         """Cosines and sines (positions, half of a head's turned features); in residues any numbers.
@@ -137,7 +135,7 @@ class TransformerTables(Tables):
         """
         s, half = self.sizes["s"], int(self.model.turned_features) // 2
         if not isinstance(self.numbers, Floating):
-            return self.random(self.rng("cos"), (s, half)), self.random(self.rng("sin"), (s, half))
+            return self.random(self.of("cos"), (s, half)), self.random(self.of("sin"), (s, half))
         angles = np.arange(s)[:, None] / 10000.0 ** (np.arange(half) / half)
         return np.cos(angles), np.sin(angles)
 
@@ -148,7 +146,7 @@ class TransformerTables(Tables):
         """
         s = self.sizes["s"]
         if not isinstance(self.numbers, Floating):
-            return self.random(self.rng("temperatures"), (s,))
+            return self.random(self.of("temperatures"), (s,))
         return 1 + np.log1p((np.arange(s) + 1) // 4) / 10
 
     def causal(self, layer: int) -> Array:
@@ -162,7 +160,7 @@ class TransformerTables(Tables):
         heads = self.shape("gr") if self.model.distances else ()
         s, window = self.sizes["s"], self.model.window(layer)
         if not isinstance(self.numbers, Floating):
-            return self.random(self.rng("causal", *filter(None, (window,))), (*heads, s, s))
+            return self.random(self.of("causal", *filter(None, (window,))), (*heads, s, s))
         back = np.arange(s)[:, None] - np.arange(s)
         window = window or s
         chunk = np.arange(s) // window
@@ -175,7 +173,7 @@ class TransformerTables(Tables):
     def slots(self, layer: int, moment: Moment) -> Slots:
         """The routes of a layer's tokens; those asked for last are kept."""
         if self._last is None or self._last[:2] != (layer, moment):
-            rng = self.rng("slots", layer, moment.step, moment.micro_batch)
+            rng = np.random.default_rng(self.of("slots", layer, moment.step, moment.micro_batch))
             found = route(self.cells, self.sizes["e"], self.model.takes_each, rng)
             self._last = layer, moment, found
         return self._last[2]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from psem_model.simulator import Floating, Mlp, simulate
-from psem_model.simulator.arithmetic import PRIME, Arithmetic, Modular
+from psem_model.simulator.arithmetic import FEW, PRIME, Arithmetic, Modular, integers
 from psem_model.simulator.layout import Cluster
 from psem_model.simulator.models import Data, Polynomial
 from psem_model.simulator.single import SingleOpaque
@@ -107,3 +107,13 @@ def test_data_do_not_depend_on_how_many_devices_there_are():
         models[-1].start(data, [4], 1, tied=True)
     few_sums, many_sums = (m.coefficients(0, 0) for m in models)
     assert np.array_equal(few_sums, many_sums[:2])
+
+
+@pytest.mark.parametrize("size", [5, 5 * FEW])
+def test_integers_of_a_seed_are_the_same_whatever_was_drawn_before(size):
+    expected = np.random.default_rng((1, 2)).integers(3, 99, size=(size,))
+    integers((1, 2), (size,), 3, 98)
+    for _ in range(2):
+        found = integers((1, 2), (size,), 3, 99)
+        assert np.array_equal(found, expected)
+        assert not found.flags.writeable
