@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import prod
 from typing import Any
 
@@ -213,8 +213,11 @@ class Poison:
     """
 
     def __init__(self, seed: int, arithmetic: Arithmetic) -> None:
-        self.arithmetic, self.drawn = arithmetic, 0
-        self._random = np.random.default_rng(seed)
+        self.seed, self.arithmetic, self.drawn = seed, arithmetic, 0
+
+    @cached_property
+    def _random(self) -> np.random.Generator:
+        return np.random.default_rng(self.seed)
 
     def __call__(self, *shape: int) -> Array:
         """Numbers of which nothing is known."""

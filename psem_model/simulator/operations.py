@@ -112,13 +112,15 @@ class Executor:
         for i, unit in enumerate(units):
             while gathers and made < min(i + 1 + self.rests.ahead, len(units)):
                 for turn in work.turns[:gathers]:
-                    yield from self._take_turn(turn, work, units[made], made == 0)
+                    self._take_turn(turn, work, units[made], made == 0)
+                    yield
                 made += 1
             for turn in work.turns[gathers:]:
-                yield from self._take_turn(turn, work, unit, i == 0)
+                self._take_turn(turn, work, unit, i == 0)
+                yield
         self.store.settle()
 
-    def _take_turn(self, turn: Turn, work: Pass, unit: int, first: bool) -> Iterator[None]:
+    def _take_turn(self, turn: Turn, work: Pass, unit: int, first: bool) -> None:
         """An operation on a unit, and the buffers dropped that nothing uses after it."""
         op, self.micro_step, self.first = turn.op, turn.micro_step, first
         width = self.store.meter.of_a_message(op)
@@ -138,7 +140,6 @@ class Executor:
         for buffer, self.store.at_once in turn.done:
             for each in range(len(self.layouts)) if work.once else (unit,):
                 self.store.release(buffer, each)
-        yield
 
     @property
     def bucket_bytes(self) -> Number:

@@ -69,7 +69,9 @@ def passes(schedule: Schedule, micro_steps: int) -> tuple[Pass, ...]:
         if not schedule.is_there(op, m)
     ]
     flat += [(("finish", i), micro_steps - 1, op) for i, op in enumerate(schedule.finish)]
-    used = {buffer: _used_later([op for *_, op in flat], schedule, buffer) for buffer in PASSING}
+    ops = [op for *_, op in flat]
+    touched = [{op.source, *_acquired(op, schedule)} for op in ops]
+    used = {buffer: _used_later(ops, touched, schedule, buffer) for buffer in PASSING}
     found: list[Pass] = []
     run: list[Turn] = []
     by_unit: set[Buffer] = set()
@@ -92,15 +94,20 @@ def passes(schedule: Schedule, micro_steps: int) -> tuple[Pass, ...]:
     return (*found, Pass(tuple(run), False)) if run else tuple(found)
 
 
-def _used_later(ops: Sequence[Op], schedule: Schedule, buffer: Buffer) -> list[bool]:
+def _used_later(
+    ops: Sequence[Op], touched: Sequence[set[Buffer]], schedule: Schedule, buffer: Buffer
+) -> list[bool]:
     """After each operation of a step, whether a later one, or the next step's, uses what is there.
 
-    Slices that are written into a new block before they are used are others by then.
+    Slices that are written into a new block before they are used are others by then. `touched`: the
+    buffers that each operation reads or writes.
     """
     later: frozenset[str] | None = None  # the axes along whose slices it is used; None: it is not
     found = []
-    for op in reversed([*ops, *ops]):
+    for op, buffers in reversed([*zip(ops, touched, strict=True)] * 2):
         found.append(later is not None)
+        if buffer not in buffers:
+            continue
         writes_anew = op.target is buffer and op.takes_room
         writes_anew |= buffer is Buffer.TIED and buffer in _acquired(op, schedule)
         of_others = op.within if op.shift else [a for a in op.within if a not in (later or ())]

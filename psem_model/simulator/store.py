@@ -187,7 +187,8 @@ class Store:
             for view, is_gathered in self.views.items():
                 layout = self.layouts[unit]
                 padding = layout.padded - layout.length if is_gathered else 0
-                self._begin(view, unit, False, np.pad(row[None], [(0, 0), (0, 0), (0, padding)]))
+                zeros = np.zeros((1, len(row), padding), row.dtype)
+                self._begin(view, unit, False, np.concatenate((row[None], zeros), -1))
 
     def _begin(self, buffer: Buffer, unit: int, host: bool, parts: Array) -> None:
         devices = self.layouts[unit].cluster.devices

@@ -263,7 +263,7 @@ class Op:
         """Whether its result takes room of its own, where it is on the device."""
         return takes_room(self.kind, self.source, self.target)
 
-    @property
+    @cached_property
     def target(self) -> Buffer:
         return self.into or self.source
 

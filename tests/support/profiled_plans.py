@@ -43,6 +43,8 @@ def with_owners(plan):
     """The plan, with owners, or slices of one vector, where there may be, if its profile has them."""
     if plan.profile.padding is Padding.WEIGHT:
         plan = replace(plan, unit=None)
+    if not plan.profile.owners:
+        return plan
     try:
         require_owners(plan)
     except BadInput:
