@@ -31,8 +31,9 @@ def plan(devices, strategy="fsdp", profile="fully-shard", **more):
 
 
 def vectors(of):
-    costs = of.costs["layer"]
-    return {names[0]: costs.array(names, Padding.ROW) for names in costs.arrays(costs.parameters)}
+    weights = of.weights["layer"]
+    arrays = weights.arrays(weights.parameters)
+    return {names[0]: weights.array(names, Padding.ROW) for names in arrays}
 
 
 def test_rows_of_queries_keys_and_values_are_padded_together():
