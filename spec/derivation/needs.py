@@ -54,20 +54,25 @@ def is_lost(rename: Operation, lie: Lie) -> bool:
 def options(reads: list[Value], has: list[Lie], axis: Axis, part: Part) -> Iterable[tuple[Lie, Lie]]:
     """Ways for two operands to lie, the cheapest first.
 
-    A weight stays; a constant lies as it must; of two activations the second is brought.
+    A weight stays; a constant lies as it must; of two activations the second is brought. What a
+    constant spreads over an index that weights are cut along is gathered before, not after.
     """
     (left, right), (first, second) = reads, has
     shared = {*left.indices} & {*right.indices}
+
+    def cut(value: Value) -> list[Lie]:
+        """Along an index that it alone has, as weights are."""
+        return [along(i) for i in value.indices if i in axis.weight_indices and i not in shared]
 
     def choices(value: Value, own: Lie, other: Lie) -> list[Lie]:
         like = [other.plain] if other.index in value.indices else []
         home = [axis.home(value, part)]
         if value.role is not Role.CONSTANT:
             return [own, *like, *home, WHOLE]
-        # an index that it alone has is cut as weights are
-        alone = (along(i) for i in value.indices if i in axis.weight_indices and i not in shared)
-        return [*alone, *home, *like, WHOLE]
+        return [*cut(value), *home, *like, WHOLE]
 
     if left.role is Role.CONSTANT or right.role is Role.WEIGHT:
         return [(choice, second) for choice in choices(left, first, second)]
-    return [(first, choice) for choice in choices(right, second, first)]
+    is_spread = right.role is Role.CONSTANT and first.index in part.names_of(axis.stream)
+    spread = [(WHOLE, lie) for lie in cut(right) if is_spread]
+    return [*spread, *((first, choice) for choice in choices(right, second, first))]

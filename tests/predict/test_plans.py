@@ -12,7 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from psem_model.measure.placings import devices_of
+from psem_model.predict.asked import Asked
 from psem_model.predict.parts import BACKWARD, FORWARD
+from psem_model.predict.read import read
 from spec.derivation.programs import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
 from spec.models.transformer import EMBEDDING, LAYER
 from spec.pipelines.idle_and_held import fullest
@@ -395,3 +397,22 @@ def test_beside_bare_parameters_the_textbook_has_no_activations(psem):
     _, out, _ = psem("predict", "zero3", "--psi", "1e9", "--devices", 8, "--profile", "fsdp2")
     assert "the textbook's resting" in out and "activations  0" not in out
     assert "of the profile fsdp2, not applied without a model's shape and --sequence" in out
+
+
+@pytest.mark.parametrize("profile", ["textbook", "megatron"])
+def test_a_turned_key_that_all_heads_share_is_gathered_before_it_is_placed_in_each(profile):
+    """As Megatron-LM gathers it, whose backward reduces and scatters.
+
+    (core/transformer/multi_latent_attention.py: gather_from_sequence_parallel_region of k_pos_emb)
+    """
+    model = {"config": "deepseek-v3", "sequence": "1024"}  # 64 features of a key are turned
+    plan = read(Asked("predict", "tp+sp(4)", model=model, profile=profile))
+    for costs in plan.layers.values():
+        sent = [(t.collective, t.move.value.plain_name, t.phase, t.elements) for t in costs.traffic]
+        of_keys = [row for row in sent if row[1] in ("key_turned", "d key_turned")]
+        size = 3 * 1024 // 4 * 64
+        assert of_keys == [
+            ("all_gather", "key_turned", "forward", size),
+            ("reduce_scatter", "d key_turned", "backward", size),
+        ]
+        assert "all_to_all" not in {collective for collective, *_ in sent}
