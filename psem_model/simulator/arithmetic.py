@@ -91,7 +91,7 @@ class Arithmetic:
     def unequal(self, copies: Copies) -> Iterator[tuple[int, ...]]:
         """Where copies (devices, ...) are not the single device's, device by device."""
         wrong = self.differs(copies.has, copies.single, copies.largest)
-        for device, row in enumerate(wrong):
+        for device, row in enumerate(wrong) if wrong.any() else ():
             yield from ((device, *map(int, place)) for place in np.argwhere(row))
 
     def activation(self, z: Array) -> tuple[Array, Array]:
@@ -140,9 +140,9 @@ class Modular(Arithmetic):
         padded = np.ones(1 << (max(values.size, 1) - 1).bit_length(), np.int64)
         padded[: values.size] = np.where(values, values, 1).ravel()
         products = [padded]
-        while products[-1].size > 1:
+        while products[-1].size > 8:  # as many are found one by one as soon
             products.append(self.mul(*products[-1].reshape(2, -1)))
-        found = np.array([pow(int(product), -1, PRIME) for product in products[-1]], np.int64)
+        found = np.array([pow(product, -1, PRIME) for product in products[-1].tolist()], np.int64)
         for pairs in products[-2::-1]:
             found = self.mul(pairs.reshape(2, -1)[::-1], found).ravel()
         return np.where(values, found[: values.size].reshape(values.shape), 0)

@@ -295,7 +295,8 @@ class Layout:
         grid = rows.reshape(*rows.shape[:2], *(self.cluster.sizes[a] for a in free), self.chunk)
         if shift:
             grid = np.roll(grid, [-shift] * len(first), [2 + i for i in first])
-        grid = np.moveaxis(grid, [2 + i for i in first], range(2, 2 + len(first)))
+        if first != [*range(len(first))]:
+            grid = np.moveaxis(grid, [2 + i for i in first], range(2, 2 + len(first)))
         n = prod(self.cluster.sizes[free[i]] for i in first)
         return grid.reshape(*rows.shape[:2], n, room // n)
 
@@ -305,7 +306,8 @@ class Layout:
         order = first + [i for i in range(len(free)) if i not in first]
         sizes = [self.cluster.sizes[free[i]] for i in order]
         grid = chunks.reshape(*chunks.shape[:2], *sizes, self.chunk)
-        grid = np.moveaxis(grid, range(2, 2 + len(first)), [2 + i for i in first])
+        if order != sorted(order):
+            grid = np.moveaxis(grid, range(2, 2 + len(first)), [2 + i for i in first])
         if shift:
             grid = np.roll(grid, [shift] * len(first), [2 + i for i in first])
         rows = grid.reshape(*chunks.shape[:2], -1)

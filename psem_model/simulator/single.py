@@ -140,9 +140,9 @@ def _of_slice(layout: Layout, held: Slice, row: Array) -> tuple[Array, Array]:
         shape = (devices, layout.length)
         return np.broadcast_to(np.arange(layout.length), shape), np.broadcast_to(row, shape)
     elements = layout.elements(held)
-    padded = np.pad(row, ((0, 0), (0, layout.padded - layout.length)))
-    every = np.broadcast_to(padded, (devices, layout.padded))
-    return elements, np.take_along_axis(every, elements, 1)
+    zeros = np.zeros((len(row), layout.padded - layout.length), row.dtype)
+    rows = np.arange(devices)[:, None] if len(row) > 1 else 0
+    return elements, np.concatenate((row, zeros), 1)[rows, elements]
 
 
 def beside(run: Executor, single: SingleOpaque, step: int) -> Iterator[Copies]:
