@@ -17,7 +17,7 @@ from operator import add, ge, gt, le, lt, mul, sub, truediv
 from typing import Any
 
 from proofs.tools.encoding import MODES, ModeSort, Terms, lift
-from proofs.trusted.oracle import ask
+from proofs.trusted.oracle import ask, settle
 from proofs.trusted.parts import substitute
 from proofs.trusted.terms import TRUE, And, BoolVal, Const, Int, Not, Or, Real, RealVal, ToReal
 from psem_model.space.placements import Row, Space, spelled
@@ -163,7 +163,7 @@ class Asked:
             "host": cost.host,
             **dict(zip(SIZES, (psi, devices, steps, *widths), strict=True)),
         }
-        said = ask([psi > 0, *here, Not(bound.holds(values))]).said
+        said = settle([psi > 0, *here, Not(bound.holds(values))]).said
         if said == "unknown":
             raise refused("--where", bound.text, "a bound that can be decided")
         return said == "unsat"
@@ -235,10 +235,10 @@ class Asked:
 def _core(constraints: Mapping[str, Any]) -> list[str]:
     """Constraints that cannot hold together, none of which can be left out; empty if all can."""
     left = dict(constraints)
-    if ask(list(left.values())).said == "sat":
+    if settle(list(left.values())).said == "sat":
         return []
     for name in constraints:
         others = [constraint for other, constraint in left.items() if other != name]
-        if ask(others).said == "unsat":
+        if settle(others).said == "unsat":
             del left[name]
     return list(left)
