@@ -13,7 +13,7 @@ from psem_model.simulator.layout import Group
 from psem_model.simulator.moves import move
 from psem_model.simulator.network import Network, all_gather
 from psem_model.simulator.routes import to_slots, to_tokens
-from psem_model.simulator.slices import ONCE, Grid, Slices, cut, in_order, lettered
+from psem_model.simulator.slices import ONCE, SLOTTED, Grid, Slices, cut, in_order, lettered
 from psem_model.simulator.tables import Moment, Tables
 from spec.devices.layouts import WHOLE, Lies
 from spec.language.moves import Move
@@ -90,6 +90,9 @@ class Lines:
     def put(self, value: Value, slices: Slices) -> None:
         """Devices have this of a value."""
         self.drop(value)
+        if slices.slots is None and {*SLOTTED} <= {*slices.indices}:
+            slots = self.devices.tables.slots(self.layer, self.moment)
+            slices = slices if slots.filled.all() else replace(slices, slots=slots)
         self.has[value] = slices
         if value not in self.apart:
             self.room += slices.bytes

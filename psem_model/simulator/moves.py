@@ -30,7 +30,8 @@ def move(
             return _reduce_scatter(value, axis, after, grid, numbers, network)
         case "all_reduce":
             group = grid.cluster.group(over)
-            found = ring.summed(value.array[None], group, numbers.add, network)[0]
+            sizes = _sizes(value, -(-value.elements // group.size))
+            found = ring.summed(value.array[None], group, numbers.add, network, sizes)[0]
             return replace(value, array=found)
         case "all_to_all":
             return _all_to_all(value, axis, before, after, grid, network)
@@ -79,7 +80,7 @@ def _merged(chunks: Array, value: Slices, index: str, places: Array) -> Slices:
 
 def _all_gather(value: Slices, axis: str, index: str, grid: Grid, network: Network) -> Slices:
     group = grid.cluster.group((axis,))
-    chunks = ring.all_gather(value.array[None], group, network)[0]
+    chunks = ring.all_gather(value.array[None], group, network, _sizes(value, value.elements))[0]
     return _unpadded(_merged(chunks, value, index, value.where[index][group.members]), index, grid)
 
 
@@ -113,8 +114,14 @@ def _reduce_scatter(
 ) -> Slices:
     parts = _parts(value, axis, index, grid)
     group, chunks = grid.cluster.group((axis,)), _chunks(value, index, parts)
-    found = ring.reduce_scatter(chunks, group, numbers.add, network)[0]
-    return replace(value, array=found, where=_own(value, axis, index, parts, grid))
+    own = replace(value, array=chunks[0, :, 0], where=_own(value, axis, index, parts, grid))
+    sizes = _sizes(value, own.elements)
+    return replace(own, array=ring.reduce_scatter(chunks, group, numbers.add, network, sizes)[0])
+
+
+def _sizes(value: Slices, elements: int) -> Array | None:
+    """Elements of a message of each device, if those of empty slots are not sent."""
+    return np.full(len(value.array), elements) if value.slots else None
 
 
 def _all_to_all(

@@ -23,7 +23,8 @@ def to_slots(value: Slices, indices: tuple[str, ...], slots: Slots) -> Slices:
             raise ValueError("a device's tokens do not fill the same slots of every expert")
         c = np.flatnonzero(here.all(0))
         found = array[np.searchsorted(b, slots.sample[:, c]), np.searchsorted(s, slots.position[:, c])]
-        arrays.append(found[experts, :, experts] if value.indices[-1] == "j" else found)
+        found = found[experts, :, experts] if value.indices[-1] == "j" else found
+        arrays.append(_filled(found, slots.filled[:, c]))
         numbers.append(c)
     devices = len(arrays)
     where = {"e": np.broadcast_to(experts, (devices, len(experts))), "c": np.stack(numbers)}
@@ -39,6 +40,7 @@ def to_tokens(value: Slices, indices: tuple[str, ...], slots: Slots, functions: 
         sample, position = slots.sample[e][:, c], slots.position[e][:, c]
         b, s = np.unique(sample), np.unique(position)
         places = np.searchsorted(b, sample), np.searchsorted(s, position)
+        array = _filled(array, slots.filled[e][:, c])
         last = len(slots.sample) if indices[-1] == "j" else array.shape[-1]
         found = functions.zeros((len(b), len(s), last))
         np.add.at(found, (*places, e[:, None]) if indices[-1] == "j" else places, array)
@@ -49,3 +51,8 @@ def to_tokens(value: Slices, indices: tuple[str, ...], slots: Slots, functions: 
     experts = np.broadcast_to(np.arange(len(slots.sample)), (len(arrays), len(slots.sample)))
     rest = {i: experts if i == "j" else value.where[i] for i in indices if i not in where}
     return Slices(indices, np.stack(arrays), {**where, **rest})
+
+
+def _filled(array: Array, filled: Array) -> Array:
+    """Slots (e, c, ...), with 0 in empty ones."""
+    return np.where(filled.reshape(*filled.shape, *(1,) * (array.ndim - 2)), array, 0)

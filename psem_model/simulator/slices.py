@@ -13,12 +13,13 @@ import numpy as np
 
 from psem_model.simulator.arithmetic import Array, Number
 from psem_model.simulator.layout import Cluster
-from psem_model.simulator.tables import Cell
+from psem_model.simulator.tables import Cell, Slots
 from spec.devices.layouts import Layout, Lies
 from spec.language.programs import Program
 
 LETTERS = ascii_letters.replace("D", "")
 
+SLOTTED = ("e", "c")  # experts, and their slots
 ONCE: Mapping[str, int] = MappingProxyType({})  # in no loop
 
 
@@ -28,7 +29,7 @@ class Slices:
 
     A position that the whole value does not have is padding. `width`: bytes that training gives an
     element, whatever the array's numbers are; it goes where the array goes. `repeats`: indices along
-    which elements are the same ones, in the same room.
+    which elements are the same ones, in the same room. `slots`: of experts, if some are empty.
     """
 
     indices: tuple[str, ...]
@@ -36,6 +37,7 @@ class Slices:
     where: Mapping[str, Array]
     width: Number = 0
     repeats: tuple[str, ...] = ()
+    slots: Slots | None = None
 
     @cached_property
     def bytes(self) -> Number:
@@ -44,11 +46,20 @@ class Slices:
 
     @property
     def elements(self) -> int:
-        """How many each device has, with padding."""
+        """How many each device has, with padding; of slots of experts, without empty ones."""
+        if self.slots:
+            return self._filled(self.slots)
         if not self.repeats:
             return prod(self.array.shape[1:])
         sizes = zip(self.indices, self.array.shape[1:], strict=True)
         return prod(size for index, size in sizes if index not in self.repeats)
+
+    def _filled(self, slots: Slots) -> int:
+        """Elements of filled slots: those of a device's tokens, of which each has as many."""
+        rows = slots.filled[self.where["e"][0][:, None], self.where["c"][0]]
+        sizes = zip(self.indices, self.array.shape[1:], strict=True)
+        of_slot = prod(int(size) for index, size in sizes if index not in SLOTTED)
+        return int(rows.sum()) * of_slot
 
     def axis(self, index: str) -> int:
         """The array's dimension of an index."""
@@ -139,6 +150,8 @@ class Grid:
             index: tuple(axis for axis in orders.get(index, names) if axis in axes)
             for index, axes in found.items()
         }
+        if "c" in sizes:  # a cell has as many slots of each expert, some of them empty
+            self.sizes = {**sizes, "c": prod(self.counts("c")) * self.chunk("c")}
 
     def counts(self, index: str) -> tuple[int, ...]:
         """In how many parts each axis cuts an index."""

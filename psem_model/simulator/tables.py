@@ -3,7 +3,7 @@
 Of a transformer these are samples, masks, angles, and routes; of another model, any numbers.
 
 All of it depends on a seed and on where it is in the model and in training, never on a mesh; but for
-routes, which are balanced: each device's tokens are spread evenly over all experts.
+routes, which are balanced: each device's tokens are spread as evenly as can be.
 """
 
 from __future__ import annotations
@@ -35,33 +35,34 @@ class Slots:
     """The experts that tokens are sent to.
 
     `choices` (samples, positions, chosen): each token's experts. `sample`, `position` (experts, slots):
-    the token in each slot. Slots of the first device's tokens come first, then the next one's.
+    the token in each slot. Slots of the first device's tokens come first, then the next one's. `filled`
+    (experts, slots): where there is a token; of an empty slot another one of the device is named.
     """
 
     choices: Array
     sample: Array
     position: Array
+    filled: Array
 
 
 def route(cells: Sequence[Cell], experts: int, chosen: int, rng: np.random.Generator) -> Slots:
-    """Each cell's tokens in a random order, dealt to the experts in turn.
-
-    Raises ValueError where a cell's tokens cannot be spread evenly.
-    """
+    """Each cell's tokens in a random order, dealt to the experts in turn: some may have one more."""
     shape = tuple(1 + max(int(cell[i].max()) for cell in cells) for i in range(2))
     choices = np.zeros((*shape, chosen), np.int64)
     blocks = []
     for samples, positions in cells:
         grid = np.stack(np.meshgrid(samples, positions, indexing="ij"), -1)
         tokens = rng.permutation(grid.reshape(-1, 2))
-        if len(tokens) * chosen % experts:
-            raise ValueError(f"{len(tokens)} tokens, each to {chosen} of {experts} experts: not even")
-        dealt = rng.permutation(experts)[np.arange(len(tokens) * chosen) % experts]
-        dealt = dealt.reshape(-1, chosen)
+        count = len(tokens) * chosen
+        dealt = rng.permutation(experts)[np.arange(count) % experts].reshape(-1, chosen)
         choices[tokens[:, 0], tokens[:, 1]] = dealt
-        blocks.append(np.stack([tokens[(dealt == e).any(1)] for e in range(experts)]))
-    slots = np.concatenate(blocks, 1)
-    return Slots(choices, slots[..., 0], slots[..., 1])
+        own = [np.flatnonzero((dealt == expert).any(1)) for expert in range(experts)]
+        slots = -(-count // experts)
+        found = [np.pad(of, (0, slots - len(of))) for of in own]
+        filled = [np.arange(slots) < len(of) for of in own]
+        blocks.append(np.concatenate([tokens[np.stack(found)], np.stack(filled)[..., None]], -1))
+    sample, position, filled_ = np.moveaxis(np.concatenate(blocks, 1), -1, 0)
+    return Slots(choices, sample, position, filled_.astype(bool))
 
 
 class Tables:
@@ -112,6 +113,9 @@ class TransformerTables(Tables):
         self.model = model
         everything = (np.arange(micro_batch), np.arange(sequence))
         self.cells = [everything] if cells is None else cells
+        if model.experts:  # each cell has as many slots of each expert
+            each = (len(b) * len(s) * model.takes_each for b, s in self.cells)
+            self.sizes["c"] = sum(-(-choices // model.experts) for choices in each)
         self._last: tuple[int, Moment, Slots] | None = None
 
     def weight(self, name: str, indices: Sequence[str], layer: int) -> Array:

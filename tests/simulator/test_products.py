@@ -277,12 +277,29 @@ def test_a_schedule_of_more_than_weights_is_refused(activations):
         ({"vocabulary": 0}, "--vocabulary: missing"),
         ({"positions": 3}, "--sequence: given 4; expected at most 3"),
         ({"hidden": 2**14, "layers": 100}, "expected at most 16 GiB to simulate"),
-        ({"experts": 3, "chosen": 1}, "these sizes cannot be simulated: 8 tokens"),
     ],
 )
 def test_what_cannot_be_simulated_is_refused_in_words(model, words):
     with pytest.raises(BadInput, match=words):
         measured(plan_of("zero1(2) * tp(2)", **model), Run(1, "modular", 0))
+
+
+def test_what_devices_exchange_for_unevenly_chosen_experts_is_predicted_at_most_and_refused():
+    words = "8 tokens, each to 1 of 3 experts, which several devices have: not even"
+    with pytest.raises(BadInput, match=words):
+        measured(plan_of("ep(3)", experts=3, chosen=1), Run(1, "modular", 0))
+
+
+@pytest.mark.parametrize(
+    "strategy", ["dp(2)", "zero1(2) * tp(2)", "tp+sp(4)", "cp(2) * tp(2)", "pp(2)"]
+)
+@pytest.mark.parametrize(("experts", "chosen"), [(3, 1), (5, 2), (16, 1)])
+def test_experts_that_are_chosen_unevenly_take_what_is_predicted(strategy, experts, chosen):
+    plan = plan_of(strategy, experts=experts, chosen=chosen)
+    run = measured(plan, Run(2, "modular", 1))
+    assert run.divergence is None
+    figures = [figure for stage in run.stages for figure in stage]
+    assert [figure.simulated for figure in figures] == [figure.predicted for figure in figures]
 
 
 # ---------------------------------------------------------------------------- as it is told

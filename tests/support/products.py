@@ -88,7 +88,8 @@ def plans(draw, least=1, dropout=True, kinds=tuple(Order), states=(*STRATEGIES, 
         count = expert * draw(st.integers(1, 2))
         chosen = draw(st.integers(1, min(2, count)))
         of_cell = sequence // (cells * sliced)
-        micro_batch *= count // gcd(count, micro_batch * of_cell * chosen)
+        if expert > 1 or draw(st.booleans()):  # what is exchanged is even
+            micro_batch *= count // gcd(count, micro_batch * of_cell * chosen)
     fused = any(f.name == "fused-update" for f in product.factors)
     kind = draw(st.sampled_from(kinds))
     stages = mesh[product.pipe] if product.pipe else 1

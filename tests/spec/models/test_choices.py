@@ -32,5 +32,5 @@ def test_a_devices_experts_have_one_more_choice_each_where_these_do_not_spread_e
     # of each device's 30 choices experts have 8, 8, 7 and 7; of both together 15 each
     assert (there, back) == ((30 - 14) * 64, (2 * 15 - 14) * 64)
     assert "30 choices of 4 experts on each device" in " ".join(said(found).facts)
-    with pytest.raises(BadInput, match="each to 3 of 4 experts: not even"):
+    with pytest.raises(BadInput, match="each to 3 of 4 experts, which several devices have: not even"):
         measured(replace(found, model=replace(found.transformer, vocabulary=8)), Run())
