@@ -47,7 +47,7 @@ class SlicedAxes(Coordinates):
 class ListedLanguage(Language):
     """The language, of schedules that are listed.
 
-    schedule_number: which of them it is. line_of(t): which line of it line t is; turn(t): of which
+    schedule: which of them it is. line_of(t): which line of it line t is; turn(t): of which
     micro-step, of as many as there are turns. updates_slices(t, a): whether an update is of slices
     along axis a. `sliced`: the axes along which anything is, in any.
     """
@@ -133,7 +133,7 @@ class ListedLanguage(Language):
 
     def _mesh(self) -> SlicedAxes:
         k = self.k
-        self.number, self.line_of = k.fixed("schedule_number", INT), k.function("line_of", INT, INT)
+        self.number, self.line_of = k.fixed("schedule", INT), k.function("line_of", INT, INT)
         self.updates_slices = k.function("updates_slices", INT, INT, BOOL)
         return SlicedAxes(self, self.sliced)
 

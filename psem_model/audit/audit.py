@@ -20,6 +20,7 @@ from proofs.trusted.oracle import RESOURCE_LIMIT, SEED
 from psem_model.audit import cvc5_solver as audit_cvc5
 from psem_model.audit.cvc5_solver import Answer, decide, digest_of
 from psem_model.audit.evaluate import CannotEvaluate, holds
+from psem_model.audit.obligations import ASKED
 from psem_model.audit.processes import MEMORY
 from psem_model.audit.refutations import executed, name_of
 from psem_model.audit.run import SEEDS, twice, works
@@ -184,6 +185,7 @@ def _row(o: Entry, answers: Mapping[str, Answer], findings: list[str]) -> dict[s
     if cvc5.answer != o["expected"]:
         findings.append(f"cvc5: {where}: {cvc5.answer}")
     row = {key: o[key] for key in ("file", "name", "theorem", "rule", "expected")}
+    row["characters"] = len(ASKED + o["text"].rpartition(ASKED)[-1])
     row["z3"] = {"answer": z3, "seconds": o["seconds"], "resources": o["resources"]}
     row["cvc5"] = asdict(cvc5)
     if o.get("facts"):

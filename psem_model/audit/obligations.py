@@ -23,6 +23,7 @@ from psem_model.audit.smtlib import OwnNames, Spelling, call, standalone
 KINDS = {"hypothesis": "hyp", "axiom": "axiom", "definition": "def"}
 STEP = "induction step"
 KNOWN, ASKED = "; what is known", "; the obligation"
+GOAL = "goal"  # what an induction's step supposes of n, and shows of n + 1
 
 
 @dataclass(frozen=True)
@@ -104,10 +105,10 @@ def uses_in(theorem: Theorem, obligation: Obligation) -> list[Use]:
 
 def goals(theorem: Theorem, obligation: Obligation, given: Sequence[Bool]) -> list[Use]:
     """Last what is to be shown, if this is given; before it what an induction's step supposes."""
-    name, step = f"goal.{theorem.name}", read(theorem).step.given
+    step = read(theorem).step.given
     if obligation.rule != STEP:
-        return [Use(_stated(name, implies(given, obligation.goal)), {})]
-    said = _stated(name, implies(step["given"], step["goal"]))
+        return [Use(_stated(GOAL, implies(given, obligation.goal)), {})]
+    said = _stated(GOAL, implies(step["given"], step["goal"]))
     index = step["index"]
     return [Use(said, terms) for terms in [*map(_terms, step["at"]), {name_of(index): index + 1}]]
 
@@ -145,7 +146,7 @@ def exported(theorem: Theorem, obligation: Obligation) -> str:
     said = Spelling([goal.of.formula, *here], names, goal.params, len(general.lines))
     asserted = [known[id(use.of.formula)].at(use, said) for use in used] + [*map(said, natural)]
     asserted += [goal.at(use, said) for use in asked[:-1]]
-    refuted = call("not", [goal.at(asked[-1], said) if of_step else said(goal.of.formula)])
+    refuted = call("not", [goal.at(asked[-1], said)]) if of_step else said.denied(goal.of.formula)
     lines = [KNOWN, *general.lines, *(p.line(names, general) for p in known.values())] if known else []
     lines += [ASKED, *said.lines, *([goal.line(names, said)] if of_step else [])]
     lines += [f"(assert {each})" for each in (*together(asserted), refuted)]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from proofs.trusted.parts import below, constants, name_of
 from proofs.trusted.smtlib import Names
 from proofs.trusted.terms import Bool, Sort, Symbol, Term, symbols
 
-SHORT = 30  # characters that a reader would rather read again
+ANY = "$n"  # the number by which a row's terms differ
+SHORT = 20  # characters that a reader would rather read again
 WORDS = {"+": "sum", "-": "difference", "*": "product", "/": "quotient", "ite": "choice"}
 WORDS |= {"and": "all", "or": "any", "=>": "implied", "=": "equal", "distinct": "different"}
 
@@ -30,6 +32,29 @@ class OwnNames(Names):
         return f"(define-fun {name} ({over}) {self.sort(sort)} {said})"
 
 
+class Row(NamedTuple):
+    """Terms that are the same but for one argument, which is a number."""
+
+    like: tuple[object, ...]
+    place: int
+    members: int
+
+
+def _rows(parts: Iterable[Term]) -> dict[int, Row]:
+    """The longest row that a term is in, by the term."""
+    alike: dict[tuple[object, ...], list[Term]] = {}
+    for term in parts:
+        for place, arg in enumerate(term.args if term.op == "apply" else ()):
+            if arg.op == "number":
+                others = tuple(map(id, (*term.args[:place], *term.args[place + 1 :])))
+                alike.setdefault((id(term.of), place, others), []).append(term)
+    found: dict[int, Row] = {}
+    for like, terms in sorted(alike.items(), key=lambda row: -len(row[1])):
+        row = Row(like, int(str(like[1])), len(terms))
+        found |= {id(term): row for term in terms if id(term) not in found and len(terms) > 2}
+    return found
+
+
 class Spelling:
     """How terms are written that stand together; `lines` define what is said often in them."""
 
@@ -42,28 +67,76 @@ class Spelling:
         self.lines: list[str] = []
         self._names, self._bound, self._before = names, bound, before
         self._spelled: dict[int, str] = {}
+        self._open: dict[int, tuple[str, str]] = {}  # that are written out: what they are, and of what
         parts = below(terms)
         self._often = Counter(id(term) for term in [*terms, *(arg for t in parts for arg in t.args)])
+        self._rows = _rows(parts)
+        self._row_names: dict[Row, str] = {}  # what a row's terms are written by; nothing if in full
         for part in parts:
-            self._spelled[id(part)] = self._said(part)
+            self._spelled[id(part)] = self._in_a_row(part) or self._said(part)
 
     def __call__(self, term: Term) -> str:
         return self._spelled[id(term)]
 
+    def denied(self, formula: Bool) -> str:
+        """That a formula is not so: of an implication that its premises are, and not what follows."""
+        if formula.op != "=>":
+            return call("not", [self(formula)])
+        premise, conclusion = formula.args
+        op, of = self._open.get(id(premise), ("", ""))
+        return call("and", [of if op == "and" else self(premise), self.denied(conclusion)])
+
     def _said(self, term: Term) -> str:
-        said = call(self._names.head(term), map(self, term.args))
-        often = self._often[id(term)]
+        head, of = self._names.head(term), [*self._args(term)]
+        said, often = call(head, of), self._often[id(term)]
+        if term.args:
+            self._open[id(term)] = term.op, " ".join(of)
         if often < 2 or len(said) < SHORT or not term.args:
             return said
-        known = constants(term)
-        params = [v for v in self._bound if name_of(v) in known]
-        name = f"${_word(term)}{self._before + len(self.lines) + 1}"
+        params, name = self._params(term), self._name(term)
         short = call(name, map(name_of, params))
         line = self._names.defined(name, params, term.sort, said)
         if len(line) > often * (len(said) - len(short)):
             return said
         self.lines.append(line)
+        del self._open[id(term)]
         return short
+
+    def _in_a_row(self, term: Term) -> str:
+        """How a term is written that is as others are but for a number; empty if in full."""
+        row = self._rows.get(id(term))
+        if row is None:
+            return ""
+        of = [*map(self, term.args)]
+        params = self._params(term)
+        if row not in self._row_names:
+            sort = self._names.sort(term.args[row.place].sort)
+            said = call(self._names.head(term), [*of[: row.place], ANY, *of[row.place + 1 :]])
+            name = self._name(term)
+            over = "".join(f" ({name_of(v)} {self._names.sort(v.sort)})" for v in params)
+            line = f"(define-fun {name} (({ANY} {sort}){over}) {self._names.sort(term.sort)} {said})"
+            shorter = len(said) - len(call(name, [ANY, *map(name_of, params)]))
+            worth = len(line) < row.members * shorter
+            self._row_names[row] = name if worth else ""
+            self.lines += [line] if worth else []
+        name = self._row_names[row]
+        return call(name, [of[row.place], *map(name_of, params)]) if name else ""
+
+    def _params(self, term: Term) -> list[Term]:
+        """The bound variables in a term."""
+        known = constants(term)
+        return [v for v in self._bound if name_of(v) in known]
+
+    def _name(self, term: Term) -> str:
+        """A new name for what is like a term."""
+        return f"${_word(term)}{self._before + len(self.lines) + 1}"
+
+    def _args(self, term: Term) -> Iterator[str]:
+        """Its arguments. A sum that is the first term of a sum is not written apart; and so on."""
+        for place, arg in enumerate(term.args):
+            op, of = self._open.get(id(arg), ("", ""))
+            joined = op == term.op and (op in ("and", "or") or (op in ("+", "*") and not place))
+            yield of if joined else self(arg)
 
 
 def call(name: str, args: Iterable[str]) -> str:
@@ -73,10 +146,11 @@ def call(name: str, args: Iterable[str]) -> str:
 
 
 def _word(term: Term) -> str:
-    """A word for what a term is, by what is outermost in it."""
+    """A word for what a term is, by what is outermost in it: of a long name the last."""
     if term.op == "select":
         return _word(term.args[0])
-    return str(term.of.name) if term.op == "apply" else WORDS.get(term.op, "said")
+    name = str(term.of.name) if term.op == "apply" else WORDS.get(term.op, "said")
+    return name if len(name) < SHORT else name.rpartition("_")[2]
 
 
 def text(formulas: Sequence[Bool]) -> str:

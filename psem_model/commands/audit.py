@@ -21,6 +21,7 @@ Found = Mapping[str, Any]
 REPORT = "audit.json"
 SOLVERS = ("z3", "cvc5")
 IDLE = "unused: theorem"
+SHORT = 1000  # characters, which are soon read
 
 
 @click.command(cls=Command, examples=["psem audit S1"])
@@ -117,9 +118,12 @@ def totals(report: Found, whole: bool) -> list[str]:
     premises = [each for claim in report["claims"] for each in claim.get("premises", ())]
     possible = sum((each["z3"], each["cvc5"]) == ("sat", "sat") for each in premises)
     generals = [c["claim"] for c in report["claims"] if any(p["for_all_values"] for p in c["premises"])]
+    short = sum(row["characters"] < SHORT for row in asked)
     lines = [
         f"cvc5 {solvers['cvc5']['version']} and z3 {solvers['z3']['version']} agree on {agreed} of "
         f"{len(asked)} obligations of {len(report['claims'])} claims",
+        f"texts: {short} of {len(asked)} obligations have less than {SHORT:,} characters, without what "
+        "is known in general",
         f"facts: those of {held} of {len(facts)} obligations can hold, in both solvers; {unused} of "
         f"{sum(f['number'] for f in facts)}, or parts of them, are unused",
         f"premises: those of {possible} of {len(premises)} theorems can hold together; {len(generals)} "

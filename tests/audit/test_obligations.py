@@ -9,7 +9,7 @@ from proofs.registry import prove, select
 from proofs.trusted.kernel import Kernel
 from proofs.trusted.oracle import reading
 from proofs.trusted.parts import substitute
-from proofs.trusted.terms import IntSort, IntVal, Not, RealSort, RealVal
+from proofs.trusted.terms import And, IntSort, IntVal, Not, RealSort, RealVal, Sum
 from proofs.trusted.theorem import implies
 from psem_model.audit.obligations import ASKED, exported, goals, use_of, uses_in
 from psem_model.audit.smtlib import text
@@ -60,8 +60,9 @@ def test_all_that_is_asserted_but_the_last_is_something_known_or_supposed_by_nam
     for theorem, obligation in asked:
         _, _, own = exported(theorem, obligation).rpartition(ASKED)
         *known, last = asserted(own)
-        assert last.startswith("(not ")
-        named = [each for each in known if re.match(r"\(?(thm|hyp|def|axiom|goal)\.", each)]
+        assert last.startswith(("(not ", "(and "))
+        assert "(not " in last
+        named = [each for each in known if re.match(r"\(?((thm|hyp|def|axiom)\.|goal\b)", each)]
         assert len(known) - len(named) == (obligation.rule == "induction step")
 
 
@@ -73,6 +74,28 @@ def asserted(text):
         for line in lines
         if re.match(r"\(assert|  ", line)
     ]
+
+
+def test_sums_are_written_as_one_and_what_is_not_so_beside_what_is_given(k):
+    a, b, c, d = k.reals("a b c d")
+    goal = (a + b + c) * d == a * d + b * d + c * d
+    theorem = k.prove("t", goal, given=[And(a > 0, b > 0), c > 0])
+    *_, asked, _, _ = exported(theorem, *theorem.obligations).split("\n")
+    given = "(> a 0.0) (> b 0.0) (> c 0.0)"
+    shown = "(= (* (+ a b c) d) (+ (* a d) (* b d) (* c d)))"
+    assert asked == f"(assert (and {given} (not {shown})))"
+
+
+def test_terms_that_differ_by_a_number_are_written_by_one_function_of_it(k):
+    n = k.integers("n")
+    f = k.function("f", *[IntSort()] * 8)
+    known = k.suppose("known", [n], And(*(f(*[n + 1] * 6, i) >= 0 for i in range(5))))
+    theorem = k.prove("t", Sum(*(f(*[n + 1] * 6, i) for i in range(5))) >= 0, uses=[known])
+    written = exported(theorem, *theorem.obligations)
+    _, _, asked = written.partition(ASKED)
+    assert f"(define-fun $f2 (($n Int)) Int (f{' (+ n 1)' * 6} $n))" in asked
+    assert "(+ ($f2 0) ($f2 1) ($f2 2) ($f2 3) ($f2 4))" in asked
+    assert reading(written) == "unsat"
 
 
 @pytest.fixture

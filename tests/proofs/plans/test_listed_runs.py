@@ -110,7 +110,7 @@ class ListedDevices(LinesOfARun):
             self.stops[step] = len(self.at)
         self.last = len(self.at)
         self.at.append((0, 0, steps))
-        self.fixed = {"last": self.last, "micro_steps": micro_steps, "schedule_number": 0}
+        self.fixed = {"last": self.last, "micro_steps": micro_steps, "schedule": 0}
         self.fixed |= {"reads_norm": listed.clips, "reads_count": False}
 
     def now(self, t):
