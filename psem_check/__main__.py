@@ -13,6 +13,9 @@ from psem_check.printing import lines_of
 from psem_check.reader import read
 from psem_check.terms import Rejected
 
+MEMORY = 4 << 30  # bytes
+SECONDS = 1800  # of processor time
+
 
 def main(arguments: list[str]) -> int:
     """0 if all is checked; 1 if it is not; 2 if there is no certificate."""
@@ -38,13 +41,35 @@ def main(arguments: list[str]) -> int:
     except Rejected as error:
         print(f"REJECTED: {in_a_line(str(error))}")
         return 1
+    except MemoryError:
+        print(f"REJECTED: after {count} claims it needs more memory than it may have")
+        return 1
     seconds = time.perf_counter() - start
     print(f"{count} claims, {obligations:,} obligations: checked; {seconds:.0f} s")
     return 0
 
 
+def _bound() -> None:
+    """A bound on memory and time for all of a certificate, where the system has one."""
+    try:
+        import resource
+        import signal
+    except ImportError:  # on Windows
+        return
+
+    def ends(*_: object) -> None:
+        raise Rejected(f"it takes more than {SECONDS:,} seconds of processor time")
+
+    signal.signal(signal.SIGXCPU, ends)
+    for kind, most in ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CPU, SECONDS)):
+        soft, hard = resource.getrlimit(kind)
+        given = [limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY]
+        resource.setrlimit(kind, (min(most, *given, most), hard))
+
+
 def _run(arguments: list[str]) -> int:
     """The same, where output may end early, or a key be pressed."""
+    _bound()
     try:
         code = main(arguments)
         sys.stdout.flush()

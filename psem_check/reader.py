@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from psem_check.terms import BOOL, FLOAT, INT, REAL, Rejected, Sort, Symbol, Term, Terms, named
 
 VERSION = 7
-LARGEST = 1 << 25  # bytes, decompressed
+LARGEST = 1 << 25  # bytes, as they are in the file and decompressed
 PLAIN = (BOOL, INT, REAL, FLOAT)
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
 RESERVED_WORDS = """
@@ -34,8 +34,12 @@ Kind = TypeVar("Kind")
 def read(path: Path) -> Any:
     """The document in a file. Raises Rejected for what is no certificate, or not there."""
     with named("the file"):
-        with lzma.open(path) as file:
-            document = json.loads(file.read(LARGEST), object_pairs_hook=_distinct)
+        with path.open("rb") as file:
+            packed, reader = file.read(LARGEST), lzma.LZMADecompressor()
+        text = reader.decompress(packed, LARGEST)
+        if not reader.eof or reader.unused_data:
+            raise Rejected(f"it is cut, or has more than {LARGEST:,} bytes")
+        document = json.loads(text, object_pairs_hook=_distinct)
         if document["certificate"] != VERSION:
             raise Rejected(f"this checker reads certificates of version {VERSION}")
         return document

@@ -24,6 +24,7 @@ from psem_model.text.files import json_in, require_writable, write_atomically
 
 NAME = "remembered.json"
 SOURCES = ("spec", "proofs")
+FIELDS = {f.name for f in fields(Outcome)} - {"claim"}
 
 
 @cache
@@ -41,7 +42,8 @@ def key(folders: tuple[str, ...] = SOURCES) -> str:
 def recalled(selected: Iterable[Claim]) -> dict[str, Outcome]:
     """By claim, the outcomes that are known of these sources."""
     known = _read(places.BUILD / NAME)
-    return {claim.id: _outcome(claim, known[claim.id]) for claim in selected if claim.id in known}
+    whole = [claim for claim in selected if {*known.get(claim.id, ())} >= FIELDS]
+    return {claim.id: _outcome(claim, known[claim.id]) for claim in whole}
 
 
 def remember(outcomes: Iterable[Outcome]) -> None:
@@ -75,4 +77,4 @@ def _entry(outcome: Outcome) -> dict[str, Any]:
 
 
 def _outcome(claim: Claim, entry: dict[str, Any]) -> Outcome:
-    return Outcome(claim, **{f.name: entry[f.name] for f in fields(Outcome) if f.name != "claim"})
+    return Outcome(claim, **{name: entry[name] for name in FIELDS})

@@ -53,7 +53,9 @@ class _Model:
         layers = self.layers(parts)
         self.require_chain(parts)
         self.require_own_weights(parts)
-        return Custom(parts, layers, tuple(self.lengths(parts).items()))
+        lengths = self.lengths(parts)
+        self.require_no_samples(parts, lengths)
+        return Custom(parts, layers, tuple(lengths.items()))
 
     def part(self, name: str) -> Part:
         """One part. Each weight must have a gradient, by the chain rule."""
@@ -106,6 +108,14 @@ class _Model:
                     raise self.file.wrong((part.name, "weights"), shown(weight.name), expected)
                 if indices != weight.indices:
                     expected = f"{weight.name}[{' '.join(indices)}], as in {other.name}"
+                    raise self.file.wrong((part.name, "weights"), str(weight), expected)
+
+    def require_no_samples(self, parts: tuple[Part, ...], lengths: Mapping[str, int | str]) -> None:
+        """Raise BadInput for a weight that has as many elements more as there are samples."""
+        for part in parts:
+            for weight in part.weights:
+                if any(_length(index, {}, lengths) == SAMPLES for index in weight.indices):
+                    expected = f"a weight that all samples share: without {SAMPLES}, by any name"
                     raise self.file.wrong((part.name, "weights"), str(weight), expected)
 
     def layers(self, parts: tuple[Part, ...]) -> int:
@@ -170,4 +180,5 @@ def _length(index: str, names: Mapping[str, str], lengths: Mapping[str, int | st
     """How many values an index has, or the index whose option says it."""
     while index in names:
         index = names[index]
-    return lengths.get(index, index)
+    length = lengths.get(index, index)
+    return _length(length, names, lengths) if isinstance(length, str) and length != index else length

@@ -83,6 +83,16 @@ def test_of_a_damaged_memory_nothing_is_believed(prove, tmp_path, damage):
     assert prove()[1] == []
 
 
+def test_an_entry_without_a_field_is_not_believed_whatever_its_digest(prove, tmp_path):
+    prove()
+    path = tmp_path / remembered.NAME
+    document = json.loads(path.read_text())
+    del document["claims"]["S1"]["axioms"]
+    document["digest"] = remembered._digest(document["claims"])
+    path.write_text(json.dumps(document))
+    assert prove()[1] == ["S1"]
+
+
 def test_a_changed_source_makes_memory_stale(prove, monkeypatch):
     prove()
     monkeypatch.setattr(remembered, "key", lambda: "of other sources")
@@ -119,6 +129,15 @@ def test_any_executor_can_be_asked():
     selected = select(IDS)
     with ThreadPoolExecutor(1) as executor:
         found = list(proving.outcomes(selected, executor))
+    assert [o.claim for o in found] == selected
+    assert all(o.as_expected for o in found)
+
+
+def test_a_cluster_of_dask_can_be_asked():
+    distributed = pytest.importorskip("distributed", reason="dask is not installed")
+    selected = select(IDS)
+    with distributed.Client(n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
+        found = list(proving.outcomes(selected, client.get_executor()))
     assert [o.claim for o in found] == selected
     assert all(o.as_expected for o in found)
 

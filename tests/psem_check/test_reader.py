@@ -11,7 +11,7 @@ from psem_check.__main__ import main
 from psem_check.check import check
 from psem_check.printing import lines_of
 from psem_check.proofs import check_proof
-from psem_check.reader import Graph, read
+from psem_check.reader import LARGEST, VERSION, Graph, read
 from psem_check.terms import INT, Rejected, Symbol, Terms
 from tests.support.certificates import changed, of_claims, proofs_in
 
@@ -105,9 +105,52 @@ def test_a_file_that_is_cut_off_or_not_there_is_refused(tmp_path):
     data = path.read_bytes()
     for cut in (data[: len(data) // 2], data[:-1], b"", json.dumps(SOUND).encode()):
         path.write_bytes(cut)
-        with pytest.raises(Rejected, match="cannot be read"):
+        with pytest.raises(Rejected, match=r"it is cut|cannot be read"):
             read(path)
     assert main([str(tmp_path / "nothing.xz")]) == 2
+
+
+def test_a_file_without_end_is_refused(tmp_path, capsys):
+    assert main(["/dev/zero"]) == 2
+    path = written(tmp_path, b" " * (LARGEST + 1))
+    assert main([str(path)]) == 2
+    assert capsys.readouterr().err.count(f"more than {LARGEST:,} bytes") == 2
+
+
+def of_nested_conjunctions(number):
+    """A file of some kilobytes; each conjunction has all of the one before, and a symbol more."""
+    terms = [["apply", i] for i in range(number)]
+    terms += [["and", number + i - 2 if i > 1 else 0, i] for i in range(1, number)]
+    steps = [{"rule": "suppose", "name": "h", "formula": len(terms) - 1}]
+    proof = [["follows", 0, [0, 1]]]
+    steps.append({"rule": "prove", "name": "t", "given": [], "goal": 0, "uses": [0], "proof": proof})
+    part = {"name": "p", "symbols": [*range(number)], "variables": [], "steps": steps}
+    return {
+        "certificate": VERSION,
+        "sorts": [["Bool"]],
+        "symbols": [[f"x{i}", [], 0] for i in range(number)],
+        "terms": terms,
+        "claims": [{"id": "X", "statement": "s", "parts": [part], "theorems": [[0, 1]]}],
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("bound", "said"),
+    [
+        ("MEMORY = 200 << 20", "MemoryError"),
+        ("SECONDS = 2", "it takes more than 2 seconds of processor time"),
+    ],
+)
+def test_memory_and_time_for_all_of_a_certificate_have_a_bound(tmp_path, bound, said):
+    path = written(tmp_path, of_nested_conjunctions(6000))
+    start = f"import psem_check.__main__ as command; command.{bound}"
+    code = f"{start}; exit(command._run([{str(path)!r}]))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stderr) == (1, "")
+    (line,) = run.stdout.splitlines()
+    assert line.startswith("REJECTED: ")
+    assert said in line
 
 
 @pytest.mark.slow

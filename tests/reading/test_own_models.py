@@ -110,6 +110,23 @@ def test_what_is_wrong_is_told_with_its_line(text, old, new, at, expected, refus
         assert said.startswith(f"line {line_of(wrong, at)},")
 
 
+@pytest.mark.parametrize("name", ["b", "c"])
+def test_a_weight_that_has_samples_by_any_name_is_refused(name, refused):
+    names = [f"b -> {name}", f"{name} -> b"]
+    there, back = (f', names = ["{each}"]' if name != "b" else "" for each in names)
+    rename = "rename" if name != "b" else "add"
+    source = ('"back"', '"gated"') if name != "b" else ('["back", "back"]', '["gated", "gated"]')
+    gate = f"""
+  {{ op = "{rename}", source = {source[0]}, into = "turned[{name} s h]"{there} }},
+  {{ op = "contract", source = ["turned", "gate"], into = "gated[{name} s h]" }},
+  {{ op = "{rename}", source = {source[1]}, into = "opened[b s h]"{back} }},
+  {{ op = "add", source = ["layer_in", "opened"]"""
+    text = MIXER.replace('"mix_weight[u t]"', f'"mix_weight[u t]", "gate[{name} h]"')
+    assert f"given gate[{name} h]; expected a weight that all samples share" in refused(
+        text.replace('\n  { op = "add", source = ["layer_in", "back"]', gate)
+    )
+
+
 def test_several_layers_are_refused(refused):
     assert "one part whose name ends in layer" in refused(
         MLP.replace('"last"', '"last_layer"').replace("[last]", "[last_layer]")

@@ -16,7 +16,7 @@ from spec.devices.layouts import Layout
 
 REFUSALS = (
     *("LayoutError", "MisfitError", "OverlapError", "HoldError", "OverAllError"),
-    *("NotCovered", "UserError"),
+    *("NotCovered", "Undecided", "UserError"),
 )
 KIND = re.compile(r"(?:\w+ could not be stated: )?(\w+): ")  # of an exception, as a failure begins
 NO_COLLECTIVE = f"KeyError: (<{Layout.__name__}"  # a pair of layouts is the key of a collective
@@ -25,7 +25,7 @@ NO_COLLECTIVE = f"KeyError: (<{Layout.__name__}"  # a pair of layouts is the key
 def crashed(failure):
     """The kind of an exception that says nothing of what is wrong; empty if it does."""
     kind = KIND.match(failure)
-    if not kind or not re.search(r"(Error|Exception|Covered|Decided|Iteration)$", kind[1]):
+    if not kind or not re.search(r"(Error|Exception|Covered|Undecided|Iteration)$", kind[1]):
         return ""
     return "" if kind[1] in REFUSALS or NO_COLLECTIVE in failure else kind[1]
 
