@@ -82,5 +82,10 @@ def _run(arguments: list[str]) -> int:
     return code
 
 
-if __name__ == "__main__":
+def command() -> None:
+    """The command, as it is installed."""
     sys.exit(_run(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    command()

@@ -16,6 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import click
+
 from proofs.registry import Claim, Outcome
 from proofs.trusted.oracle import RESOURCE_LIMIT, SEED, VERSION
 from psem_model.text import places
@@ -41,7 +43,7 @@ def key(folders: tuple[str, ...] = SOURCES) -> str:
 
 def recalled(selected: Iterable[Claim]) -> dict[str, Outcome]:
     """By claim, the outcomes that are known of these sources."""
-    known = _read(places.BUILD / NAME)
+    known = _read(places.BUILD / NAME, tell=True)
     whole = [claim for claim in selected if {*known.get(claim.id, ())} >= FIELDS]
     return {claim.id: _outcome(claim, known[claim.id]) for claim in whole}
 
@@ -57,15 +59,17 @@ def remember(outcomes: Iterable[Outcome]) -> None:
         write_atomically(path, json.dumps(document, indent=1) + "\n")
 
 
-def _read(path: Path) -> dict[str, Any]:
-    """The entries of a file, if it is whole and of these sources."""
+def _read(path: Path, tell: bool = False) -> dict[str, Any]:
+    """The entries of a file, if it is whole and of these sources. `tell`: if it is damaged, say so."""
     document = json_in(path)
     try:
         claims = document["claims"]
-        whole = document["digest"] == _digest(claims) and document["key"] == key()
+        stale, whole = document["key"] != key(), document["digest"] == _digest(claims)
     except (KeyError, TypeError):
-        return {}
-    return dict(claims) if whole else {}
+        stale, whole = False, False
+    if tell and not whole and not stale and path.exists():
+        click.echo(f"psem: {path.name} is damaged: nothing in it is believed", err=True)
+    return dict(claims) if whole and not stale else {}
 
 
 def _digest(claims: Any) -> str:

@@ -83,6 +83,18 @@ def test_of_a_damaged_memory_nothing_is_believed(prove, tmp_path, damage):
     assert prove()[1] == []
 
 
+def test_that_a_memory_is_damaged_is_said_once_and_not_of_one_that_is_stale(
+    prove, psem, tmp_path, monkeypatch
+):
+    prove()
+    path = tmp_path / remembered.NAME
+    path.write_text(path.read_text().replace('"refuted"', '"proved"', 1))
+    assert psem("prove", *IDS)[2] == "psem: remembered.json is damaged: nothing in it is believed\n"
+    assert psem("prove", *IDS)[2] == ""
+    monkeypatch.setattr(remembered, "key", lambda: "of other sources")
+    assert psem("prove", *IDS)[2] == ""
+
+
 def test_an_entry_without_a_field_is_not_believed_whatever_its_digest(prove, tmp_path):
     prove()
     path = tmp_path / remembered.NAME
