@@ -244,7 +244,7 @@ def test_choices_of_experts_that_do_not_spread_evenly_are_bounded_but_not_simula
     assert "2 choices of 4 experts on each device, spread as evenly as can be" in out
     code, out, err = psem("simulate", "ep(2) * zero2(3) * tp+sp(2)", *shape, *experts)
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "2 tokens, each to 1 of 4 experts: not even" in err
+    assert "2 tokens, each to 1 of 4 experts, which several devices have: not even" in err
 
 
 def test_a_model_has_no_more_layers_than_can_be_looked_at(psem, tmp_path):
