@@ -49,11 +49,12 @@ def modes_along(product: Product, mesh: Mapping[str, Number]) -> Iterator[Modes]
 def realises(profile: Profile, product: Product, mesh: Mapping[str, Number] = ANY) -> bool:
     """Whether states are along each axis as the system has them, or replicated, and so along some.
 
-    Gradients that wait whole for the last micro-step may be said to be so.
+    Gradients that wait whole for the last micro-step may be said to be so. On one device all is as any
+    system has it, but for what that has on the host.
     """
     along = [*modes_along(product, mesh)]
     if not along or not profile.places:
-        return True
+        return not any(mode.endswith(ON_HOST) for _, mode in profile.places)
     as_there = [_is_as(profile, modes) for modes in along]
     others = (modes for modes, is_so in zip(along, as_there, strict=True) if not is_so)
     return any(as_there) and all(map(_is_replicated, others))
@@ -92,8 +93,9 @@ def unrealised(profile: Profile, product: Product, mesh: Mapping[str, Number], t
 def otherwise(profile: Profile, product: Product, mesh: Mapping[str, Number]) -> str:
     """What states a product has, and a profile's system, where these are not the same."""
     others = (modes for modes in modes_along(product, mesh) if not _is_as(profile, modes))
-    along = min(others, key=_is_replicated)
-    other = in_words({state: along[state] for state, _ in profile.places})
+    along = min(others, key=_is_replicated, default=None)
+    names = [state for state, _ in profile.places]
+    other = in_words({state: along[state] for state in names}) if along else "nothing on the host"
     return f"{other}, where it has {in_words(dict(profile.places))}"
 
 

@@ -114,7 +114,7 @@ class _OfModel:
         on_host = "; what is kept is on the host" if plan.offload else ""
         yield f"{made_again(plan)}{on_host} (activations: {activations_mode(plan)})"
         stored, width = plan.stored, plan.policy.computed
-        if stored and BYTES_OF[stored] != width:
+        if stored and BYTES_OF.get(stored) != width:
             yield f"computes with {width} bytes an element (--bytes); the configuration stores {stored}"
         if self.transformer:
             yield from self.facts_of(self.transformer)

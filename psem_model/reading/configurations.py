@@ -174,7 +174,9 @@ def read(path: str) -> Configuration:
             fields.only(other, value)
     for other in (types := ("torch_dtype", "dtype")):
         fields.only(other, *BYTES_OF)
-    stored = next(filter(None, map(fields.get, types)), None)
+    said = [*filter(None, map(fields.get, types))]
+    if len({*said}) > 1:
+        raise fields.wrong("torch_dtype", f'what dtype says: "{said[1]}"')
     model = shape(fields, family)
     for field in sorted(NEVER_NULL | family.never_null):
         fields.require_value(field)
@@ -183,6 +185,8 @@ def read(path: str) -> Configuration:
     if family.pads:
         _require_pad(fields, int(model.vocabulary))
     _require_known(fields, family)
+    quantised = fields.get("quantization_config")  # of a family that has such weights: of its kind
+    stored = quantised["quant_method"] if quantised else said[0] if said else None
     return Configuration(name, model, stored)
 
 

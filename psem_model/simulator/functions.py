@@ -21,6 +21,7 @@ from spec.models.values import LOG_TOTAL
 Elementwise = Callable[[Array], Array]
 # functions whose derivatives are, here, functions of their results; of others, of their arguments
 BY_RESULT = frozenset({"inverse_root", "relu", "sigmoid", "softmax", "tanh"})
+ZERO_OF_ZERO = ("relu", "tanh")  # of these, those that are zero of zero
 
 
 class Functions(Arithmetic):
@@ -212,7 +213,8 @@ class Residues(Functions, Modular):
     """Residues modulo a prime: all functions are polynomials and quotients of them.
 
     `rates[name]`: of a function whose result tells its derivative. No polynomial's does, but that of a
-    line: in its place 1 / (1 - rate x), whose derivative is rate times its square.
+    line: in its place 1 / (1 - rate x), whose derivative is rate times its square; less 1 where the
+    function is zero of zero, as features that fill slices are.
     """
 
     rates: ClassVar[dict[str, int]] = {"relu": 2, "sigmoid": 3, "tanh": 5, "inverse_root": 7}
@@ -234,8 +236,13 @@ class Residues(Functions, Modular):
     def _of(self, name: str) -> tuple[Elementwise, Elementwise]:
         if name not in self.rates:
             return super()._of(name)
-        rate = self.rates[name]
-        return lambda x: self.reciprocal(self.reduce(1 - rate * x)), lambda y: y * y % PRIME * rate
+        rate, less = self.rates[name], int(name in ZERO_OF_ZERO)
+
+        def squared(y: Array) -> Array:
+            whole = self.reduce(y + less)
+            return whole * whole % PRIME * rate
+
+        return lambda x: self.reciprocal(self.reduce(1 - rate * x)) - less, squared
 
     def einsum(self, subscripts: str, left: Array, right: Array) -> Array:
         if _products_summed(subscripts, left, right) <= 2:  # less than 2^63

@@ -15,9 +15,10 @@ from psem_model.predict.read import read
 from psem_model.predict.report import predicted
 from psem_model.reading.schedules import dumps
 from spec.derivation.schedules import schedule_of
+from spec.derivation.steps import derive
 from spec.devices.layouts import LayoutError
 from spec.models.differences import Difference
-from spec.models.profiles import Profile
+from spec.models.profiles import Profile, realised_parts
 from spec.models.states import POLICIES
 from spec.plans.strategies import STRATEGIES
 from tests.support.examples import examples, few
@@ -224,3 +225,12 @@ def test_what_operations_and_kernels_do_is_told_one_by_one_where_a_plan_has_it(
     plan = read(Asked("predict", "dp(1)", model=model, profile=profile))
     found = [{key for key, _ in each.given} & {*ORDER} for each in differing(plan)]
     assert [each for each in found if each] == [{key} for key in sorted(keys, key=ORDER.index)]
+
+
+@given(profiled())
+def test_a_step_and_its_parts_are_derived_by_the_fields_that_are_said_to_be_read(plan):
+    """A field that is left out of these would be the textbook's in each plan."""
+    profile = plan.in_plan
+    assert plan.derived == derive(plan.product, plan.parts, plan.again, profile=profile)
+    width = plan.policy.computed
+    assert plan.parts == realised_parts(plan.model, plan.profile, width)

@@ -108,6 +108,8 @@ def test_more_chunks_than_can_be_told_apart_are_refused(psem):
         ("llama-3-8b", "4,4,8", "4 bytes an element (--bytes); the configuration stores bfloat16"),
         ("olmo-2-1124-7b", "4,4,8", ""),
         ("llama-3-8b", "2,2,12", ""),
+        ("deepseek-v3", "2,2,12", "2 bytes an element (--bytes); the configuration stores fp8"),
+        ("gpt-oss-20b", "4,4,8", "4 bytes an element (--bytes); the configuration stores mxfp4"),
     ],
 )
 def test_a_type_of_weights_that_is_not_computed_with_is_said(model, policy, said, psem, predicted):
@@ -116,7 +118,8 @@ def test_a_type_of_weights_that_is_not_computed_with_is_said(model, policy, said
     assert (code, "the configuration stores" in out) == (0, bool(said))
     assert said in out
     stored = predicted("fsdp(8)", model=model, sequence=4096)["inputs"]["stored_type"]
-    assert stored == ("float32" if model.startswith("olmo") else "bfloat16")
+    others = {"olmo": "float32", "deep": "fp8", "gpt-": "mxfp4"}
+    assert stored == others.get(model[:4], "bfloat16")
 
 
 def test_the_busiest_stage_is_found_in_the_middle(psem, predicted):

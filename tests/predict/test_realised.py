@@ -46,6 +46,24 @@ def test_a_system_that_has_states_elsewhere_is_refused_with_one_that_can(
         assert psem(*command, "--profile", nearest)[0] == 0
 
 
+@pytest.mark.parametrize(
+    ("strategy", "profile", "on_host"),
+    [
+        ("zero3(1)", "fully-shard-offload", "fsdp-offload(1)"),
+        ("tp(2)", "fully-shard-offload", "zero3-offload(1)"),
+        ("dp(1)", "zero-offload", "zero-offload(1)"),
+    ],
+)
+def test_on_one_device_too_states_are_on_the_host_if_the_system_has_them_there(
+    strategy, profile, on_host, psem
+):
+    shape = ["--model", "qwen2-0.5b", "--sequence", 64, "--profile", profile]
+    code, out, err = psem("predict", strategy, *shape)
+    assert (code, out) == (2, "")
+    assert f"{strategy}': nothing on the host, where it has" in err
+    assert psem("predict", on_host, *shape)[0] == 0
+
+
 def test_a_placement_is_refused_as_a_strategy_is(psem):
     given = "parameters=S*,optimizer=S,gradients=S,activations=S"
     for size in (SHAPE, ["--psi", "1000"]):

@@ -88,6 +88,15 @@ REFUSED = [
     ("llama-2-7b", {"tie_word_embedings": True}, "not known", "nearest: 'tie_word_embeddings'"),
     ("llama-2-7b", {"sliding_window": 4096}, "sliding_window", "what it changes is not known"),
     ("llama-2-7b", {"torch_dtype": "float8_e4m3fn"}, "torch_dtype", '"bfloat16" or "float16"'),
+    (
+        "llama-2-7b",
+        {"torch_dtype": "bfloat16", "dtype": "float32"},
+        "torch_dtype",
+        'what dtype says: "float32"',
+    ),
+    ("llama-2-7b", {"output_attentions": True}, "output_attentions", "false"),
+    ("llama-2-7b", {"output_hidden_states": True}, "output_hidden_states", "false"),
+    ("gpt2", {"torchscript": True}, "torchscript", "false"),
     ("deepseek-v3", {"scoring_func": "softmax"}, "scoring_func", 'expected "sigmoid"'),
     ("deepseek-v3", {"moe_layer_freq": 2}, "moe_layer_freq", "expected 1"),
     ("deepseek-v3", {"attention_bias": True}, "attention_bias", "expected false"),
@@ -269,7 +278,7 @@ def check_that_it_is_read_or_refused(folder, content):
         return
     family, model, stored = found
     assert family in FAMILIES
-    assert stored is None or stored in BYTES_OF
+    assert stored is None or stored in {*BYTES_OF, "fp8", "mxfp4"}
     assert model.heads % model.kv_heads == 0
     assert model.chosen <= model.experts
     assert all(type(elements) is int and elements > 0 for elements in parameters(model).values())

@@ -114,6 +114,14 @@ def drawn(numbers, rng, *shape):
     return rng.integers(1, SMALL, size=shape)
 
 
+@pytest.mark.parametrize("name", sorted({*Real.elementwise} - {"log", "clamp"}))
+def test_what_stands_in_for_a_function_is_zero_of_zero_if_that_is(name):
+    """As features that fill slices are."""
+    real = Real().apply(name, np.zeros(1))
+    if real == 0:
+        assert Residues().apply(name, np.zeros(1, dtype=np.int64)) == 0
+
+
 @pytest.mark.parametrize("kind", ["real", "jets"])
 @pytest.mark.parametrize("name", [*Real.elementwise, *NORMALISED])
 def test_what_goes_backward_is_the_derivative_of_what_goes_forward(name, kind, jets):

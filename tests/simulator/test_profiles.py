@@ -44,6 +44,17 @@ def test_the_simulator_counts_the_bytes_that_are_predicted_of_any_profile(plan):
     assert not found.unequal
 
 
+@pytest.mark.parametrize("function", ["gelu", "gelu_new", "silu", "relu"])
+@pytest.mark.parametrize("gated", [False, True])
+def test_features_that_tensor_parallelism_cuts_unevenly_train_as_one_device(function, gated):
+    model = {**MODEL, "feed_forward": "10"}
+    plan = read(Asked("predict", "tp(4)", model=model, profile="parallelize"))
+    plan = replace(plan, model=replace(plan.model, function=function, gated=gated))
+    found = measured(plan, Run())
+    assert found.divergence is None
+    assert not found.unequal
+
+
 @examples(25)
 @given(gathered_ahead())
 def test_the_simulator_gathers_units_before_their_turn_and_counts_what_is_predicted(plan):

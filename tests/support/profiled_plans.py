@@ -56,6 +56,10 @@ def with_owners(plan):
 def profiled(draw, *states):
     """Any plan, or of some strategies of states, by any profile; with owners where there may be."""
     plan, profile = draw(plans(states=states) if states else plans()), draw(profiles())
+    if profile.uneven:  # features may be cut in slices that are not alike
+        more = plan.model.feed_forward + draw(st.integers(0, 2))
+        functions = st.sampled_from(["gelu", "gelu_new", "silu", "relu"])
+        plan = replace(plan, model=replace(plan.model, feed_forward=more, function=draw(functions)))
     return with_owners(replace(plan, profile=profile, policy=profile.types(plan.policy)))
 
 
