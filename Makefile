@@ -44,7 +44,7 @@ docs: $(READY) ## write the pages of docs/ that are generated
 test: $(READY) ## run the tests, but for slow ones, with a tenth of the examples: about two minutes
 	@$(PY) -m pytest -q -n 2 --dist worksteal -m "not slow" --hypothesis-profile quick
 
-test-all: $(READY) ## run all tests, with cross-checks, broken rules and all examples: twelve minutes
+test-all: $(READY) ## run all tests, with cross-checks, broken rules and all examples: ten minutes
 	@$(PY) -m pytest -q -n 2 --dist worksteal
 
 conformance: $(READY) ## record what PyTorch does, again, and compare; torch in build/conformance
