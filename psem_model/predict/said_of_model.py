@@ -137,8 +137,10 @@ class _OfModel:
         whole = sorted({of.name for part in plan.parts for of in part.weights} & plan.profile.whole)
         if whole and any(VOCABULARY in axis.weight_indices for axis in plan.axes):
             yield f"all words on each device: {', '.join(whole)} (--profile)"
-        if evened(plan, VOCABULARY) != model.vocabulary:
-            yield f"{model.vocabulary:,} words padded to {evened(plan, VOCABULARY):,}, to be cut evenly"
+        if (padded := evened(plan, VOCABULARY)) != model.vocabulary:
+            fewer = f"are cut as {padded:,} would be: the last device has fewer"
+            cut = fewer if plan.profile.unpadded else f"padded to {padded:,}, to be cut evenly"
+            yield f"{model.vocabulary:,} words {cut}"
         yield from cautions(plan)
 
     def first(self) -> Iterator[Section]:

@@ -122,6 +122,19 @@ def test_a_type_of_weights_that_is_not_computed_with_is_said(model, policy, said
     assert stored == others.get(model[:4], "bfloat16")
 
 
+@pytest.mark.parametrize(
+    ("profile", "said"),
+    [
+        ("common", "101 words padded to 102, to be cut evenly"),
+        ("parallelize", "101 words are cut as 102 would be: the last device has fewer"),
+    ],
+)
+def test_words_that_do_not_divide_are_padded_or_cut_as_the_system_does(profile, said, psem):
+    shape = ["--layers", 1, "--hidden", 8, "--heads", 2, "--vocabulary", 101, "--sequence", 4]
+    code, out, _ = psem("predict", "tp(2)", *shape, "--profile", profile)
+    assert (code, said in out) == (0, True)
+
+
 def test_the_busiest_stage_is_found_in_the_middle(psem, predicted):
     """Of 10 layers 4 stages have 3, 2, 3 and 2; of those with 3 only the third sends both ways."""
     shape = {**SHAPE, "layers": 10}
