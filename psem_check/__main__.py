@@ -64,7 +64,7 @@ def _bound() -> None:
     for kind, most in ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CPU, SECONDS)):
         soft, hard = resource.getrlimit(kind)
         given = [limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY]
-        resource.setrlimit(kind, (min(most, *given, most), hard))
+        resource.setrlimit(kind, (min([most, *given]), hard))
 
 
 def _run(arguments: list[str]) -> int:

@@ -26,23 +26,28 @@ class OwnNames(Names):
         self.sort(sort)
         return str(sort.parts[index])
 
-    def defined(self, name: str, params: Iterable[Term], sort: Sort, said: str) -> str:
-        """The line that defines a name, for all values of some variables."""
-        over = " ".join(f"({name_of(v)} {self.sort(v.sort)})" for v in params)
-        return f"(define-fun {name} ({over}) {self.sort(sort)} {said})"
+    def defined(
+        self, name: str, params: Iterable[Term], sort: Sort, said: str, number: Sort | None = None
+    ) -> str:
+        """The line that defines a name, for all values of some variables. `number`: the sort of ANY."""
+        over = [(ANY, number)] if number else []
+        over += [(name_of(v), v.sort) for v in params]
+        named = " ".join(f"({each} {self.sort(of)})" for each, of in over)
+        return f"(define-fun {name} ({named}) {self.sort(sort)} {said})"
 
 
 class Row(NamedTuple):
     """Terms that are the same but for one argument, which is a number."""
 
-    like: tuple[object, ...]
+    function: int  # by identity, as the other arguments
     place: int
+    others: tuple[int, ...]
     members: int
 
 
 def _rows(parts: Iterable[Term]) -> dict[int, Row]:
     """The longest row that a term is in, by the term."""
-    alike: dict[tuple[object, ...], list[Term]] = {}
+    alike: dict[tuple[int, int, tuple[int, ...]], list[Term]] = {}
     for term in parts:
         for place, arg in enumerate(term.args if term.op == "apply" else ()):
             if arg.op == "number":
@@ -50,7 +55,7 @@ def _rows(parts: Iterable[Term]) -> dict[int, Row]:
                 alike.setdefault((id(term.of), place, others), []).append(term)
     found: dict[int, Row] = {}
     for like, terms in sorted(alike.items(), key=lambda row: -len(row[1])):
-        row = Row(like, int(str(like[1])), len(terms))
+        row = Row(*like, len(terms))
         found |= {id(term): row for term in terms if id(term) not in found and len(terms) > 2}
     return found
 
@@ -110,11 +115,9 @@ class Spelling:
         of = [*map(self, term.args)]
         params = self._params(term)
         if row not in self._row_names:
-            sort = self._names.sort(term.args[row.place].sort)
             said = call(self._names.head(term), [*of[: row.place], ANY, *of[row.place + 1 :]])
-            name = self._name(term)
-            over = "".join(f" ({name_of(v)} {self._names.sort(v.sort)})" for v in params)
-            line = f"(define-fun {name} (({ANY} {sort}){over}) {self._names.sort(term.sort)} {said})"
+            name, number = self._name(term), term.args[row.place].sort
+            line = self._names.defined(name, params, term.sort, said, number)
             shorter = len(said) - len(call(name, [ANY, *map(name_of, params)]))
             worth = len(line) < row.members * shorter
             self._row_names[row] = name if worth else ""

@@ -112,9 +112,10 @@ class _Model:
 
     def require_no_samples(self, parts: tuple[Part, ...], lengths: Mapping[str, int | str]) -> None:
         """Raise BadInput for a weight that has as many elements more as there are samples."""
+        names = {index: other for index, other in lengths.items() if isinstance(other, str)}
         for part in parts:
             for weight in part.weights:
-                if any(_length(index, {}, lengths) == SAMPLES for index in weight.indices):
+                if any(_length(index, names, lengths) == SAMPLES for index in weight.indices):
                     expected = f"a weight that all samples share: without {SAMPLES}, by any name"
                     raise self.file.wrong((part.name, "weights"), str(weight), expected)
 
@@ -180,5 +181,4 @@ def _length(index: str, names: Mapping[str, str], lengths: Mapping[str, int | st
     """How many values an index has, or the index whose option says it."""
     while index in names:
         index = names[index]
-    length = lengths.get(index, index)
-    return _length(length, names, lengths) if isinstance(length, str) and length != index else length
+    return lengths.get(index, index)
