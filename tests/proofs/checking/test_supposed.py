@@ -14,6 +14,7 @@ from proofs.checking.operation_lines import NOWHERE, LineAt
 from proofs.premises import hypotheses, variables
 from proofs.trusted.theorem import read
 from tests.support.interpreted import Array, Interpreted
+from tests.support.mesh_values import LinesOfARun
 from tests.support.proved import proved
 
 pytestmark = pytest.mark.slow
@@ -33,28 +34,19 @@ def row(values):
     return Array(dict(enumerate(values)))
 
 
-def owner(j):
-    """The device that takes an element for its own."""
-    return j % len(DEVICES)
+def by_axis(entry):
+    """An array, of its entries; those where there is no axis are all the same."""
+    return Array({0: entry(0)}, entry(1))
 
 
-def along(d, a):
-    """Where a device is along an axis."""
-    return d if a == 0 and d in DEVICES else 0
-
-
-def seen_from(d, i, of):
-    """What device i is to device d, of an element that a device owns."""
-    return 0 if i == of else 1 if i == 0 else 2 if i == d else 3
-
-
-class Steps:
+class Steps(LinesOfARun):
     """Steps of some weights: what T4's functions are.
 
     Gradients are clipped, divided by a count, summed; each state is kept in slices.
     """
 
     def __init__(self, weights, clips=False, counts=False, sums=True, slices=False):
+        super().__init__(len(DEVICES))
         self.weights, self.accepted, self.slices = range(weights), sums, slices
         self.clips, self.counts, self.moments = clips, counts, sums
         micro_step = [
@@ -102,6 +94,15 @@ class Steps:
         inside = 0 <= t < self.last
         return self.lines[t % self.length] if inside else (0, LineAt("release", NOWHERE), 0)
 
+    def line(self, t):
+        return self.at(t)[1]
+
+    def micro_step(self, t):
+        return self.at(t)[2]
+
+    def weight_of_line(self, t):
+        return self.at(t)[0]
+
     def step(self, t):
         return t // self.length if 0 <= t < self.last else 0
 
@@ -146,41 +147,34 @@ class Steps:
             **{"rejected_place": PARAMETERS[0], "rejected_value": self.named("Weight", 1, 0)},
         }
 
+    def adds_along(self, weight, t, a):
+        return self.slices and a == 0
+
+    def normed(self, weight, t):
+        return SUM[weight] if weight in self.weights else NOWHERE
+
     def functions(self):
-        reads = ("source", "second", "third", "fourth", "fifth", "target")
         return {
-            "kind": lambda t: self.at(t)[1].kind.capitalize(),
-            "factor": lambda t: 1,
-            **{of: lambda t, of=of: getattr(self.at(t)[1], of) for of in reads},
-            "step": self.step,
-            "micro_step": lambda t: self.at(t)[2],
+            **{name: getattr(self, name) for name in (*OF_LINES, *OF_DEVICES, *OF_STEPS)},
+            "firsts": lambda j: by_axis(super(Steps, self).firsts(j)),
+            "sources": lambda *of: by_axis(super(Steps, self).sources(*of)),
+            "element": lambda e: e if e in ELEMENTS else 0,
+            "number_of": lambda j: j,
             "begins": lambda u: self.length * u,
             "ends": lambda u: self.length * (u + 1),
-            "opens": self.opens,
-            "turn": self.turn,
-            "weight_of_line": lambda t: self.at(t)[0],
             "weight_of_copy": lambda b: int(b in (PARAMETERS[1], MOMENTS[1]) and len(self.weights) > 1),
-            "normed": lambda weight, t: SUM[weight] if weight in self.weights else NOWHERE,
             "start": self.kept_as,
-            "kept_as": self.kept_as,
             "copy": lambda weight: PARAMETERS[weight] if weight in self.weights else NOWHERE,
             "copy_of_moments": lambda weight: MOMENTS[weight] if weight in self.weights else NOWHERE,
-            "keeper": lambda weight, j: owner(j) if self.slices else 0,
+            "keeper": lambda weight, j: self.owner_along(0, j) if self.slices else 0,
             "is_cut": lambda b, a: self.slices and a == 0 and b in (*PARAMETERS, *MOMENTS),
-            "adds_along": lambda weight, t, a: self.slices and a == 0,
-            "norm_group_size": lambda weight, t: len(DEVICES) if self.slices else 1,
-            "norm_member": lambda weight, t, d, c: c if self.slices else d,
-            "norm_owner": lambda weight, t, d, j: owner(j) if self.slices else 0,
             "what": lambda s: self.original(s)[0],
             "time": lambda s: self.original(s)[1],
             "which": lambda s: self.original(s)[2],
-            "named": self.named,
             # what compares equal, and what does not
-            "right": self.right,
             "met": lambda f, p, t: self.accepted and not self.lost(p, t),
             "lost": lambda f, p, t: self.lost(p, t),
             "spoils": lambda f, t: False,
-            "unequal_value": self.unequal_value,
             "unequal_view": lambda t: True,
             "kept_in": lambda t: PARAMETERS[0],
             "applied_by": lambda t: self.length * (self.step(t) + 1) - 1,
@@ -197,20 +191,15 @@ class Steps:
         return "Nothing" if not state else f"{state}_slices" if self.slices else f"{state}s"
 
 
-ON_ONE_AXIS = {
-    "axis": lambda t: 0,
-    "devices_along": lambda a: len(DEVICES) if a == 0 else 1,
-    "along": along,
-    "moved": lambda d, a, c: c if a == 0 and d in DEVICES and c in DEVICES else d,
-    "apart": lambda d, i: 0,
-    "owner_along": lambda a, j: owner(j) if a == 0 else 0,
-    "firsts": lambda j: Array({0: int(owner(j) != 0)}),
-    "sources": lambda alike, d, i, j: (
-        Array({}, 4) if alike else Array({0: seen_from(along(d, 0), along(i, 0), owner(j))})
-    ),
-    "element": lambda e: e if e in ELEMENTS else 0,
-    "number_of": lambda j: j,
-}
+OF_LINES = ("kind", "factor", "target", "source", "second", "third", "fourth", "fifth", "normed")
+OF_DEVICES = (
+    *("axis", "devices_along", "along", "moved", "apart", "owner_along", "adds_along"),
+    *("norm_group_size", "norm_member", "norm_owner"),
+)
+OF_STEPS = (
+    *("step", "micro_step", "opens", "turn", "weight_of_line", "kept_as", "named", "right"),
+    "unequal_value",
+)
 FIRST_OF = (  # where something compares unequal, or is passed on: the first device, weight, element
     *("unequal_element", "unequal_on", "unequal_weight", "applied_on", "kept_on"),
     *("clipped_element", "normed_by", "normed_on", "normed_weight"),
@@ -254,8 +243,8 @@ GIVEN = [  # what says what functions are; of runs that are made for something b
 ]
 
 
-def by_axis(entries):
-    return [Array({0: entry}) for entry in range(entries)]
+def arrays(entries):
+    return [by_axis(lambda _, entry=entry: entry) for entry in range(entries)]
 
 
 def over(steps):
@@ -279,9 +268,9 @@ def over(steps):
         "j": ELEMENTS,
         "weight": range(-1, len(steps.weights) + 1),
         **dict.fromkeys(("a", "x", "level"), range(-1, 3)),
-        "f": by_axis(2),
-        **dict.fromkeys("pq", by_axis(3)),
-        "word": by_axis(6),
+        "f": arrays(2),
+        **dict.fromkeys("pq", arrays(3)),
+        "word": arrays(6),
         **dict.fromkeys(("w", "operand"), KINDS),
         "run": [TRAINING, *made],
         **dict.fromkeys(("alike", "is_known", "reads_its_view"), (False, True)),
@@ -307,7 +296,7 @@ def supposed():
 
 def world_of(steps, kernel, said):
     first = dict.fromkeys(FIRST_OF, lambda t: 0)
-    known = {**steps.constants(), **steps.functions(), **ON_ONE_AXIS, **OF_TRAINING, **first}
+    known = {**steps.constants(), **steps.functions(), **OF_TRAINING, **first}
     world = Interpreted(kernel, known, over(steps))
     for name in GIVEN:
         world.give(said[name].goal)
