@@ -11,7 +11,7 @@ import time
 import tomllib
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from typing import Any
 from proofs.claim import PROOFS, Proof
 from proofs.premises import require_possible
 from proofs.trusted.kernel import Kernel, KernelError, Obligation, Theorem
-from proofs.trusted.oracle import RESOURCE_LIMIT, SEED
+from proofs.trusted.oracle import RESOURCE_LIMIT, SEED, Answered, answered
 from proofs.trusted.oracle import VERSION as SOLVER
 
 NOT_PROVED = ("hypothesis", "axiom", "definition", "instance")
@@ -75,6 +75,7 @@ class Result:
     listed: tuple[Theorem, ...]
     seconds: float
     failure: str = ""
+    answers: Answered = field(default_factory=dict)
 
     @property
     def as_expected(self) -> bool:
@@ -110,6 +111,7 @@ class Result:
             self.hypotheses,
             self.counterexamples,
             self.failure,
+            self.answers,
         )
 
 
@@ -125,6 +127,7 @@ class Outcome:
     hypotheses: list[str]
     counterexample: dict[str, dict[str, str]]
     failure: str = ""
+    answers: Answered = field(default_factory=dict)  # of the solver
 
     @property
     def as_expected(self) -> bool:
@@ -134,7 +137,11 @@ class Outcome:
         """The claim's entry of the report."""
         found = asdict(self)
         entry = {**found.pop("claim"), **found}
-        left_out = {"source", *(name for name in ("counterexample", "failure") if not entry[name])}
+        left_out = {
+            "source",
+            "answers",
+            *(name for name in ("counterexample", "failure") if not entry[name]),
+        }
         return {name: value for name, value in entry.items() if name not in left_out}
 
 
@@ -253,7 +260,8 @@ def prove(claim: Claim, proof: Proof | None = None) -> Result:
         failure = str(error) if known else f"{claim.id} could not be stated: {_broken(error)}"
         verdict = "failed"
     seconds = time.perf_counter() - start
-    return Result(claim, verdict, theorems, tuple(kernel.theorems), seconds, failure)
+    proved_here = tuple(kernel.theorems)
+    return Result(claim, verdict, theorems, proved_here, seconds, failure, answered())
 
 
 def _broken(error: Exception) -> str:
@@ -276,11 +284,18 @@ def _require_proved(kernel: Kernel, theorems: Sequence[Theorem]) -> None:
             raise KernelError(f"{kernel.claim}: {theorem.name} is a {theorem.rule}, not proved here")
 
 
-def report(outcomes: Sequence[Outcome], seconds: float, remembered: int = 0) -> dict[str, Any]:
-    """What is told of the claims; `remembered`: how many outcomes are those of an earlier run."""
+def report(
+    outcomes: Sequence[Outcome], seconds: float, remembered: int = 0, answers: int = 0
+) -> dict[str, Any]:
+    """What is told of the claims.
+
+    `remembered`: how many outcomes are those of an earlier run; `answers`: of the others, how many
+    answers of the solver.
+    """
     return {
         "claims": [outcome.json() for outcome in outcomes],
         "remembered": remembered,
+        "answers_remembered": answers,
         "solver": {
             "name": "z3",
             "version": SOLVER,

@@ -2,15 +2,17 @@
 
 What is soon answered is read by one solver after the other texts of the claim, which it then forgets
 (`push`, `pop`); what is not, by a new solver in a context of its own. What is answered is not asked
-again. A sort's name says how many values it has, so that no text says another thing of it.
+again; nor, where answers of an earlier run are recalled, what that one asked. A sort's name says how
+many values it has, so that no text says another thing of it.
 """
 
 from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 import z3
@@ -33,7 +35,9 @@ class Answer(NamedTuple):
     work: int
 
 
-_answers: dict[tuple[str, int, int, bool], Answer] = {}  # without values
+Answered = dict[str, tuple[str, int]]  # by the hash of what was asked: what was said, and the work
+_answers: Answered = {}  # without values
+_of_claim: Answered = {}  # those of use since a claim started
 
 
 def ask(
@@ -50,14 +54,15 @@ def ask(
     `values`: of what can hold, with values.
     """
     question = Question(formulas)
-    key = (question.text, limit, seed, simple)
-    if key in _answers and not (values and _answers[key].said == "sat"):
-        return _answers[key]
+    key = _key(question.text, limit, seed, simple)
+    before = _known(key)
+    if before and not (values and before.said == "sat"):
+        return before
     solver = _solver(question.text, limit, seed, simple)
     said = str(solver.check())
     work = int(solver.statistics().get_key_value("rlimit count"))
     if said != "sat" or not values:
-        return _answers.setdefault(key, Answer(said, {}, work))
+        return _answered(key, said, work)
     model = solver.model()
     found = {constant.name(): model[constant] for constant in model if not constant.arity()}
     known = {name: symbol for name, symbol in question.symbols.items() if name in found}
@@ -93,8 +98,37 @@ def reading(text: str) -> str:
 
 def start() -> None:
     """A claim starts: it is read by solvers that have read nothing."""
+    _of_claim.clear()
     _session.start()
     _of_several.start()
+
+
+def answered() -> Answered:
+    """The answers, without values, that were of use since a claim started."""
+    return dict(_of_claim)
+
+
+def recall(answers: Mapping[str, tuple[str, int]]) -> None:
+    """Answers of earlier runs: what they are to is not asked again in this process."""
+    _answers.update(answers)
+
+
+def forget() -> None:
+    """All is asked again."""
+    _answers.clear()
+
+
+def _key(text: str, *options: object) -> str:
+    return sha256(f"{VERSION} {options}\n{text}".encode()).hexdigest()
+
+
+def _known(key: str) -> Answer | None:
+    return _answered(key, *_answers[key]) if key in _answers else None
+
+
+def _answered(key: str, said: str, work: int) -> Answer:
+    _answers[key] = _of_claim[key] = said, work
+    return Answer(said, {}, work)
 
 
 class _Session:
@@ -103,7 +137,6 @@ class _Session:
     most = 100
 
     def __init__(self) -> None:
-        self._answers: dict[tuple[str, int], Answer] = {}
         self.start()
 
     def start(self) -> None:
@@ -112,11 +145,12 @@ class _Session:
 
     def answer(self, text: str, limit: int) -> Answer:
         """The answer to a text within a limit. Raises z3.Z3Exception or ValueError if there is none."""
-        key = text, limit
-        if key not in self._answers:
-            (said,), work = self.answers(text, limit)
-            self._answers[key] = Answer(said, {}, work)
-        return self._answers[key]
+        key = _key(text, limit)
+        known = _known(key)
+        if known:
+            return known
+        (said,), work = self.answers(text, limit)
+        return _answered(key, said, work)
 
     def answers(self, text: str, limit: int) -> tuple[list[str], int]:
         """Those to a text that asks several times, each within a limit; and the work for all."""

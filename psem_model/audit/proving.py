@@ -16,8 +16,8 @@ from multiprocessing import get_all_start_methods, get_context
 import click
 
 from proofs.registry import Claim, Outcome, Result, areas, claims, prove, registration, report
-from proofs.trusted.oracle import VERSION
-from psem_model.audit.remembered import recalled, remember
+from proofs.trusted.oracle import VERSION, Answered, forget, recall
+from psem_model.audit.remembered import Memory
 from psem_model.check.claims import POLL, REPORT, Tell, results, sizes, total, uncollected
 from psem_model.reading.claims import named
 from psem_model.text import places
@@ -46,37 +46,53 @@ def run(ids: Sequence[str], as_json: bool, jobs: int = 1, cached: bool = False) 
     if whole:
         require_writable(places.BUILD, REPORT)
     start = time.perf_counter()
-    known = recalled(selected) if cached else {}
+    memory = Memory(tell=True) if cached else None
+    known = memory.outcomes(selected) if memory else {}
+    answers = memory.answers() if memory and len(known) < len(selected) else {}
     show = (lambda _: None) if as_json else printer()
     with ExitStack() as stack:
         check = stack.enter_context(interruptible())
         left = [claim for claim in selected if claim.id not in known]
         jobs = min(jobs, len(left))
-        executor = stack.enter_context(processes(jobs)) if jobs > 1 else None
+        several = processes(jobs, answers) if jobs > 1 else recalled(answers)
+        executor = stack.enter_context(several)
         outcomes = list(_each(selected, known, executor, check, show))
-    told = report(outcomes, time.perf_counter() - start, len(known))
+    new = [outcome for outcome in outcomes if outcome.claim.id not in known]
+    answered = sum(asked in answers for outcome in new for asked in outcome.answers)
+    told = report(outcomes, time.perf_counter() - start, len(known), answered)
     document = Report("prove", "", data=told).document()
     if as_json:
         click.echo(json.dumps(document, indent=2))
     else:
         click.echo()
-        for line in totals(outcomes, document["seconds"], len(known)):
+        for line in totals(outcomes, document["seconds"], len(known), answered):
             click.echo(line)
-    if cached and len(known) < len(selected):
-        remember(outcomes)
     if whole:
         write_atomically(places.BUILD / REPORT, json.dumps(document, indent=2) + "\n")
-    unfit = registration() if whole and len(known) < len(selected) else []
+    unfit = registration() if whole and not (memory and memory.is_fit) else []
+    if memory and (new or not memory.is_fit):
+        memory.keep(new, fit=whole and not unfit)
     for each in unfit:
         click.echo(f"psem: {each}", err=True)
     return 0 if all(outcome.as_expected for outcome in outcomes) and not unfit else 1
 
 
 @contextmanager
-def processes(jobs: int) -> Iterator[Executor]:
-    """Processes that prove claims. An interrupt is this one's: they end with it."""
+def recalled(answers: Answered) -> Iterator[None]:
+    """Claims are proved in this process; what has these answers is not asked."""
+    recall(answers)
+    try:
+        yield
+    finally:
+        if answers:
+            forget()
+
+
+@contextmanager
+def processes(jobs: int, answers: Answered) -> Iterator[Executor]:
+    """Processes that prove claims, and recall answers. An interrupt is this one's: they end with it."""
     context = get_context("fork" if "fork" in get_all_start_methods() else "spawn")
-    pool = ProcessPoolExecutor(jobs, context, initializer=_begun_by, initargs=(os.getpid(),))
+    pool = ProcessPoolExecutor(jobs, context, initializer=_begun_by, initargs=(os.getpid(), answers))
     try:
         yield pool
     except BrokenProcessPool as error:
@@ -92,8 +108,9 @@ def processes(jobs: int) -> Iterator[Executor]:
         pool.shutdown(cancel_futures=True)
 
 
-def _begun_by(parent: int) -> None:
+def _begun_by(parent: int, answers: Answered) -> None:
     """A process of another begins: an interrupt is that one's, and it ends when that one is gone."""
+    recall(answers)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:
@@ -232,8 +249,10 @@ def _number(of: int, what: str, many: str, one: str = "") -> str:
     return f"{of:>4} {what}{one if of == 1 else many}"
 
 
-def totals(outcomes: Sequence[Outcome], seconds: float, remembered: int = 0) -> list[str]:
-    """The closing lines."""
+def totals(
+    outcomes: Sequence[Outcome], seconds: float, remembered: int = 0, answers: int = 0
+) -> list[str]:
+    """The closing lines. `remembered`: so many outcomes; `answers`: so many answers of the others."""
     wrong = [r.claim.id for r in outcomes if not r.as_expected]
     count = sum(r.obligations for r in outcomes)
     lines = wrapped(
@@ -241,10 +260,10 @@ def totals(outcomes: Sequence[Outcome], seconds: float, remembered: int = 0) -> 
         f"{sum(r.verdict == 'refuted' for r in outcomes)} refuted; {counted(count, 'obligation')} in "
         f"{seconds:.1f} s; z3 {VERSION}"
     )
-    if remembered:
-        which = "all" if remembered == len(outcomes) else f"{remembered:,}"
-        lines += wrapped(
-            f"{which} of them remembered, of the same sources and solver: --no-cache proves them again"
-        )
+    which = "all" if remembered == len(outcomes) else f"{remembered:,}"
+    kept = [f"{which} of them remembered, of the same sources"] if remembered else []
+    kept += [f"{counted(answers, 'answer')} remembered, to the same texts"] if answers else []
+    if kept:
+        lines += wrapped(f"{'; '.join(kept)}: --no-cache proves all again")
     said = f"NOT as expected: {', '.join(wrong)}" if wrong else "every verdict is the expected one"
     return [*lines, *wrapped(said)]

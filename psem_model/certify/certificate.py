@@ -17,6 +17,7 @@ from psem_check.reader import VERSION, Graph
 from psem_check.terms import Term
 from psem_check.tree import Part
 from psem_model.audit import remembered
+from psem_model.audit.sources import FOLDERS
 from psem_model.certify.prover import proofs
 from psem_model.certify.questions import Lists, Reader, key_of, question
 from psem_model.certify.tree import tree
@@ -24,7 +25,7 @@ from psem_model.text.files import json_in, write_atomically
 from psem_model.text.places import BUILD
 
 Tell = Callable[[int, int], None]
-SOURCES = (*remembered.SOURCES, "psem_check", "psem_model/certify")
+SOURCES = (*FOLDERS, "psem_check", "psem_model/certify")
 PIECE = 1 << 19  # bytes that are compressed at once
 
 
@@ -43,7 +44,7 @@ class Note:
     def of(self, path: Path) -> str:
         """The name of a file, which says of which claims it is, and the hashes of sources and file."""
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        return f"{path.name} {remembered.key(self.folders)} {digest}"
+        return f"{path.name} {remembered.key_of_folders(self.folders)} {digest}"
 
     def beside(self, path: Path) -> Path:
         """Where it is."""

@@ -24,7 +24,7 @@ from psem_model.text.report import Report
     is_flag=True,
     type=Switch(),
     envvar="PSEM_NO_CACHE",
-    help="Prove again what is remembered of the same sources.",
+    help="Prove again what is remembered of the same sources, or answered to the same texts.",
 )
 @JSON
 def prove(ids: Sequence[str], jobs: str | None, no_cache: bool, as_json: bool) -> None:

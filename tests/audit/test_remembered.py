@@ -2,13 +2,18 @@
 
 import json
 import os
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from proofs import registry
 from proofs.registry import select
+from proofs.trusted import oracle
 from psem_model.audit import proving, remembered
+from psem_model.audit.sources import Sources
 from psem_model.text import places
 from psem_model.text.errors import UserError
 
@@ -91,7 +96,7 @@ def test_that_a_memory_is_damaged_is_said_once_and_not_of_one_that_is_stale(
     path.write_text(path.read_text().replace('"refuted"', '"proved"', 1))
     assert psem("prove", *IDS)[2] == "psem: remembered.json is damaged: nothing in it is believed\n"
     assert psem("prove", *IDS)[2] == ""
-    monkeypatch.setattr(remembered, "key", lambda: "of other sources")
+    monkeypatch.setattr(remembered, "key", lambda *_: "of other sources")
     assert psem("prove", *IDS)[2] == ""
 
 
@@ -100,37 +105,142 @@ def test_an_entry_without_a_field_is_not_believed_whatever_its_digest(prove, tmp
     path = tmp_path / remembered.NAME
     document = json.loads(path.read_text())
     del document["claims"]["S1"]["axioms"]
-    document["digest"] = remembered._digest(document["claims"])
+    document["digest"] = remembered._digest(document["fit"], document["claims"])
     path.write_text(json.dumps(document))
     assert prove()[1] == ["S1"]
 
 
-def test_a_changed_source_makes_memory_stale(prove, monkeypatch):
+@pytest.fixture
+def folder(monkeypatch, tmp_path):
+    """A folder of packages of its own: files by name, and what is in each."""
+    packages = tmp_path / "packages"
+    monkeypatch.setattr(places, "PACKAGES", packages)
+
+    def write(**files):
+        for name, text in files.items():
+            path = packages / name.replace("__", "/")
+            path = path.with_suffix(".toml" if path.name == "claims" else ".py")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return packages
+
+    write(proofs__registry="", proofs__claims="")
+    return write
+
+
+def test_a_changed_source_is_proved_again_where_it_is_used(prove, folder):
+    folder(
+        proofs__shards='from spec.devices import layouts\n@claim("S1")\n@claim("M8")\n',
+        proofs__rules='import proofs.tools.sums as sums\n@claim("R4")\n',
+        spec__devices__layouts="x = 1\n",
+        proofs__tools__sums="x = 1\n",
+    )
     prove()
-    monkeypatch.setattr(remembered, "key", lambda: "of other sources")
+    folder(spec__devices__layouts="x = 2\n")
+    assert prove()[1] == ["S1", "M8"]
+    folder(proofs__tools__sums="x = 2\n")
+    assert prove()[1] == ["R4"]
+    folder(proofs__registry="x = 2\n")
     assert prove()[1] == ["S1", "M8", "R4"]
+    folder(proofs__claims="x = 2\n")
+    assert prove()[1] == []
 
 
-def test_the_key_is_of_every_source(monkeypatch, tmp_path):
-    for folder in ("spec", "proofs"):
-        (tmp_path / folder / "room").mkdir(parents=True)
-        (tmp_path / folder / "room" / "rule.py").write_text("x = 1\n")
-    monkeypatch.setattr(places, "PACKAGES", tmp_path)
-    keys = {remembered.key.__wrapped__()}
-    (tmp_path / "spec" / "room" / "rule.py").write_text("x = 2\n")
-    keys.add(remembered.key.__wrapped__())
-    (tmp_path / "proofs" / "claims.toml").write_text("")
-    keys.add(remembered.key.__wrapped__())
-    (tmp_path / "spec" / "room" / "rule.py").rename(tmp_path / "spec" / "room" / "law.py")
-    keys.add(remembered.key.__wrapped__())
+def test_a_claim_is_proved_again_if_its_row_is_another(prove, monkeypatch):
+    prove()
+    rows = [replace(claim, caveat="another") if claim.id == "S1" else claim for claim in select([])]
+    monkeypatch.setattr(registry, "claims", lambda: rows)
+    assert prove()[1] == ["S1"]
+
+
+def test_of_the_same_texts_the_solver_is_not_asked_again(prove, monkeypatch):
+    first, _ = prove()
+    monkeypatch.setattr(Sources, "digest", lambda *_: "of other sources")
+    before = oracle.VERSION
+    with monkeypatch.context() as patch:
+        patch.setattr(oracle._Session, "answers", lambda *_: pytest.fail("asked again"))
+        again, proved = prove()
+    assert proved == ["S1", "M8", "R4"]
+    assert timeless(again) == timeless(first)
+    assert again["answers_remembered"] >= 5
+    monkeypatch.setattr(Sources, "digest", lambda *_: "of still others")
+    monkeypatch.setattr(oracle, "VERSION", before + " and another")
+    assert prove()[0]["answers_remembered"] == 0
+
+
+def test_a_claim_that_is_marked_nowhere_or_twice_is_made_of_no_files(folder):
+    folder(proofs__one='@claim("S1")\n@claim("S2")\n', proofs__two='@claim("S2")\n')
+    found = Sources()
+    assert found.of("S2") == found.of("S3") == []
+    assert Path("proofs/one.py") in found.of("S1")
+
+
+def test_a_claim_is_made_of_what_it_imports_in_any_way_and_of_its_packages(folder):
+    folder(
+        proofs__one="""
+from spec.a import b, (
+    c,
+)
+import spec.d.e as e
+@claim("S1")
+def f(k):
+    from spec.g import x
+""",
+        **{f"spec__{name}": "" for name in ("a____init__", "a__b", "d__e", "g", "other")},
+    )
+    (folder() / "spec" / "a").mkdir(exist_ok=True)
+    assert {path.as_posix() for path in Sources().of("S1")} >= {
+        "proofs/one.py",
+        "proofs/registry.py",
+        "spec/a/b.py",
+        "spec/d/e.py",
+        "spec/g.py",
+    }
+    assert Path("spec/other.py") not in Sources().of("S1")
+
+
+def test_all_that_runs_in_a_proof_is_in_the_files_that_its_claim_is_made_of():
+    """Whatever is imported, by whatever name: functions that are called are of these files."""
+    sources, unknown = Sources(), {}
+    for claim in select(["C1", "S1", "M8", "R4", "B4", "K6", "K9", "E2", "E11", "A5"]):
+        files = {places.PACKAGES / path for path in sources.of(claim.id)}
+        ran = {Path(file) for file in _run(claim)}
+        ours = {path for path in ran if path.is_relative_to(places.PACKAGES / "spec")}
+        ours |= {path for path in ran if path.is_relative_to(places.PACKAGES / "proofs")}
+        assert len(ours) > 5
+        unknown[claim.id] = ours - files
+    assert not any(unknown.values()), unknown
+
+
+def _run(claim):
+    ran = set()
+    sys.setprofile(lambda frame, *_: ran.add(frame.f_code.co_filename))
+    try:
+        assert registry.prove(claim).as_expected
+    finally:
+        sys.setprofile(None)
+    return ran
+
+
+def test_the_key_of_folders_is_of_every_file(folder):
+    packages = folder(spec__room__rule="x = 1\n", proofs__room__rule="x = 1\n")
+    keys = {remembered.key_of_folders.__wrapped__()}
+    folder(spec__room__rule="x = 2\n")
+    keys.add(remembered.key_of_folders.__wrapped__())
+    folder(proofs__claims="x = 2\n")
+    keys.add(remembered.key_of_folders.__wrapped__())
+    (packages / "spec" / "room" / "rule.py").rename(packages / "spec" / "room" / "law.py")
+    keys.add(remembered.key_of_folders.__wrapped__())
     assert len(keys) == 4
 
 
 def test_what_is_not_as_expected_is_not_remembered(tmp_path, monkeypatch):
     monkeypatch.setattr(places, "BUILD", tmp_path)
     (outcome,) = proving.outcomes(select(["S1"]))
-    remembered.remember([type(outcome)(**{**vars(outcome), "verdict": "failed"})])
-    assert remembered.recalled(select(["S1"])) == {}
+    remembered.Memory().keep([replace(outcome, verdict="failed")], fit=True)
+    assert remembered.Memory().outcomes(select(["S1"])) == {}
+    remembered.Memory().keep([outcome], fit=True)
+    assert [*remembered.Memory().outcomes(select(["S1"]))] == ["S1"]
 
 
 def test_several_processes_come_to_the_same_in_the_same_order(prove):

@@ -108,7 +108,7 @@ def test_a_certificate_is_made_again_if_it_is_damaged_or_of_other_sources(folder
     assert path.read_bytes() == whole
     (folder / "certificate-S1.json.made").write_bytes(b"\xff")
     assert certify() == (True, False)
-    monkeypatch.setattr(remembered, "key", lambda folders: "others")
+    monkeypatch.setattr(remembered, "key_of_folders", lambda folders: "others")
     assert certify() == (True, True)
     assert certify() == (False, False)
     monkeypatch.setenv("PSEM_NO_CACHE", "1")
@@ -128,8 +128,10 @@ def test_it_is_checked_again_if_another_checker_checked_it_or_the_note_is_damage
     ):
         note.write_bytes(damaged)
         assert certify() == (False, True)
-    of = {certificates.MADE.folders: remembered.key(certificates.MADE.folders)}
-    monkeypatch.setattr(remembered, "key", lambda folders: of.get(folders, "another checker"))
+    of = {certificates.MADE.folders: remembered.key_of_folders(certificates.MADE.folders)}
+    monkeypatch.setattr(
+        remembered, "key_of_folders", lambda folders: of.get(folders, "another checker")
+    )
     assert certify() == (False, True)
     assert certify() == (False, False)
 

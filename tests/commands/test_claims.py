@@ -27,7 +27,15 @@ def test_proofs_as_json_have_the_documented_shape(psem):
     code, out, _ = psem("prove", "C1", "M8", "--json")
     report = json.loads(out)
     assert code == 0
-    assert set(report) == {"report", "version", "claims", "remembered", "solver", "seconds"}
+    assert set(report) == {
+        "report",
+        "version",
+        "claims",
+        "remembered",
+        "answers_remembered",
+        "solver",
+        "seconds",
+    }
     c1, m8 = report["claims"]
     keys = {"id", "statement", "expected", "verdict", "obligations", "seconds", "axioms"}
     keys |= {"hypotheses", "area", "formula", "caveat", "scope", "checked"}
