@@ -1,45 +1,38 @@
-"""T4's hypotheses hold together: of three steps of three micro-steps, on two devices.
+"""The hypotheses of T2 and of T4 hold together: of three steps of three micro-steps, on two devices.
 
 Two weights are clipped by one norm, and all is kept by each device; the same in slices, divided by a
 count; and one weight, which is rejected, as its gradients are not summed.
 """
 
-import random
-import sys
 from collections import Counter
 
 import pytest
 
 from proofs.checking.operation_lines import NOWHERE, LineAt
-from proofs.premises import hypotheses, variables
-from proofs.trusted.theorem import read
-from tests.support.interpreted import Array, Interpreted
-from tests.support.mesh_values import LinesOfARun
-from tests.support.proved import proved
+from tests.support.interpreted import Array
+from tests.support.supposed import (
+    ELEMENTS,
+    KINDS,
+    TRAINING,
+    RunThatIsSupposed,
+    by_axis,
+    looked_at,
+    row,
+    supposed_by,
+    world_of,
+)
 
 pytestmark = pytest.mark.slow
 
-DEVICES, ELEMENTS, MICRO_STEPS, STEPS = map(range, (2, 3, 3, 3))
+DEVICES, MICRO_STEPS, STEPS = map(range, (2, 3, 3))
 NORM, TOKENS, TOTAL = range(97, 100)
 # of two weights; a backward drops the second of what it reads
 PARAMETERS, VIEW, ACTIVATIONS, FRESH, SUM, MOMENTS = ((each, each + 10) for each in range(6))
 PLACES = [*PARAMETERS, *VIEW, *ACTIVATIONS, *FRESH, *SUM, *MOMENTS, NORM, TOKENS, TOTAL, NOWHERE]
-TRAINING = "training"  # a run; others are made for what is wrong
-KINDS = ("Weight", "Moment", "Gradient", "Wrong", "Whole_norm", "Tokens", "Wrong_moment")
-OF_MICRO_STEPS = ("Gradient", "Tokens")
 OWNER = 0  # a place
 
 
-def row(values):
-    return Array(dict(enumerate(values)))
-
-
-def by_axis(entry):
-    """An array, of its entries; those where there is no axis are all the same."""
-    return Array({0: entry(0)}, entry(1))
-
-
-class Steps(LinesOfARun):
+class Steps(RunThatIsSupposed):
     """Steps of some weights: what T4's functions are.
 
     Gradients are clipped, divided by a count, summed; each state is kept in slices.
@@ -76,14 +69,8 @@ class Steps(LinesOfARun):
         last += [(0, LineAt("norm", NORM), 0)] if clips else []
         self.lines = [*self.first, *self.body, *last, *self.of_each(update)]
         self.length, self.span = len(self.lines), len(self.body) // len(MICRO_STEPS)
-        self.last = self.length * len(STEPS)
-        self.names = [
-            (kind, time, which)
-            for kind in KINDS
-            for time in range(self.last + 1)
-            for which in (MICRO_STEPS if kind in OF_MICRO_STEPS else (0,))
-        ]
-        self.numbers = {name: number for number, name in enumerate(self.names)}
+        self.last, self.micro_steps = self.length * len(STEPS), len(MICRO_STEPS)
+        self.name_values()
 
     def of_each(self, lines, micro_step=0):
         """Each line of each weight."""
@@ -112,19 +99,6 @@ class Steps(LinesOfARun):
     def turn(self, t):
         opened = self.opens(self.step(t), 0)
         return (t - opened) // self.span if opened <= t < opened + len(self.body) else 0
-
-    def original(self, s):
-        """What a name is of: those that are no names are of times after the run."""
-        if 0 <= s < len(self.names):
-            return self.names[s]
-        after = 2 * (s - len(self.names)) if s > 0 else 2 * (-s - 1) + 1
-        return "Wrong", self.last + 1 + after, 0
-
-    def named(self, what, time, which):
-        after = time - self.last - 1
-        if what == "Wrong" and after >= 0:
-            return -(after // 2) - 1 if after % 2 else len(self.names) + after // 2
-        return self.numbers.get((what, time, which), 0)
 
     def right(self, t):
         """Where gradients are not summed, all is wrong after the first update."""
@@ -168,9 +142,8 @@ class Steps(LinesOfARun):
             "copy_of_moments": lambda weight: MOMENTS[weight] if weight in self.weights else NOWHERE,
             "keeper": lambda weight, j: self.owner_along(0, j) if self.slices else 0,
             "is_cut": lambda b, a: self.slices and a == 0 and b in (*PARAMETERS, *MOMENTS),
-            "what": lambda s: self.original(s)[0],
-            "time": lambda s: self.original(s)[1],
-            "which": lambda s: self.original(s)[2],
+            **self.of_names(),
+            **dict.fromkeys(FIRST_OF, lambda t: 0),
             # what compares equal, and what does not
             "met": lambda f, p, t: self.accepted and not self.lost(p, t),
             "lost": lambda f, p, t: self.lost(p, t),
@@ -190,6 +163,61 @@ class Steps(LinesOfARun):
         state = "Moment" if self.moments and b in MOMENTS[: len(self.weights)] else state
         return "Nothing" if not state else f"{state}_slices" if self.slices else f"{state}s"
 
+    def over(self):
+        """Values of variables, by their names."""
+        made = [
+            ("run_made_for", self.named(odd, 1, which), i, t, 1 - i, i == 0, odd)
+            for odd, which in (("Weight", 0), ("Gradient", 2))
+            for i, t in enumerate((self.opens(0, 0), self.opens(1, 1)))
+        ]
+        times, devices = range(-1, self.last + 2), range(-1, len(DEVICES) + 1)
+        of_first_steps = [n for (_, time, _), n in self.numbers.items() if time <= len(STEPS)]
+        values = [*of_first_steps, *range(0, len(self.names), 97), -2, -1, len(self.names)]
+        rows = [row([1, 2, 3]), row([0, -1, 0])]
+        return {
+            **dict.fromkeys(("t", "h", "curved_line", "wrong_line"), times),
+            "u": range(-1, len(STEPS) + 1),
+            "b": PLACES,
+            **dict.fromkeys(("c", "d", "e", "i", "reader", "contributor", "wrong_on"), devices),
+            "m": range(-1, len(MICRO_STEPS) + 1),
+            **dict.fromkeys(("s", "odd"), values),
+            "j": ELEMENTS,
+            "weight": range(-1, len(self.weights) + 1),
+            **dict.fromkeys(("a", "x", "level"), range(-1, 3)),
+            "f": arrays(2),
+            **dict.fromkeys("pq", arrays(3)),
+            "word": arrays(6),
+            **dict.fromkeys(("w", "operand"), KINDS),
+            "run": [TRAINING, *made],
+            **dict.fromkeys(("alike", "is_known", "reads_its_view"), (False, True)),
+            **dict.fromkeys(("view", "activations", "weights", "read_view", "read_activations"), rows),
+        }
+
+
+class StepsOfGroups(Steps):
+    """The same, as T2's functions: of groups of devices in place of axes."""
+
+    def functions(self):
+        return {
+            **super().functions(),
+            "group_size": lambda t: len(DEVICES),
+            "member": lambda t, d, c: c if c in DEVICES else 0,
+            "owner": lambda t, d, j: self.owner_along(0, j),
+            "coordinate": lambda t, d: d,
+            "holds": lambda b, d, j: self.owner_along(0, j) == d,
+            "right": lambda t, d: self.right(t),
+            "met": lambda t, d, j: self.accepted and not self.is_lost(t, d, j),
+            "lost": self.is_lost,
+        }
+
+    def constants(self):
+        emptied = {"empty_at": 5, "empty_place": VIEW[0], "empty_on": 1}
+        return {**super().constants(), **emptied, "until": self.last}
+
+    def is_lost(self, t, d, j):
+        """Whether an update on a device is of an element of which it has no slice."""
+        return self.lost((d != self.owner_along(0, j),), t)
+
 
 OF_LINES = ("kind", "factor", "target", "source", "second", "third", "fourth", "fifth", "normed")
 OF_DEVICES = (
@@ -206,176 +234,71 @@ FIRST_OF = (  # where something compares unequal, or is passed on: the first dev
 )
 
 
-def gradient(run, weight, view, activations, u, m, i):
-    return row(
-        (i + 1) * view[j] + 2 * activations[(j + 1) % len(ELEMENTS)] + 7 * u + 5 * m + 3 * i + weight
-        for j in ELEMENTS
-    )
-
-
-OF_TRAINING = {  # of runs that are made for something wrong hypotheses say all but the next moment
-    "run_made_for": lambda *of: ("run_made_for", *of),
-    "theta": lambda run, weight, u: row(10 * weight + j + 1 for j in ELEMENTS),
-    "omega": lambda run, weight, u: row(4 + j for j in ELEMENTS),
-    "junk": lambda run, weight, t, b, d, j: 13 * t + 11 * b + 7 * d + j,
-    "gradient": gradient,
-    "part_of_norm": lambda run, weight, u, y: y * y,
-    "norm": lambda run, u, total: total,
-    "tokens": lambda run, u, m, i: 1 + i,
-    "is_jointly_injective": lambda run, weight: False,
-}
-GIVEN = [  # what says what functions are; of runs that are made for something before that of any
-    "the_optimizer_follows_a_schedule",
-    "the_loss_is_quadratic",
-    "the_optimizer_passes_on_what_is_off",
-    "norms_are_off_by_what_is_counted",
-    "norms_count_what_is_another_gradient",
-    "nobody_else_has_tokens",
-    "gradients_are_computed_alike",
-    "next_weights_are_computed_alike",
-    "next_moments_are_computed_alike",
-    "the_whole_gradient_is_the_sum",
-    "the_single_device_trains",
-    "devices_begin_alike",
-    "devices_run_the_lines",
-    "current_is_what_keepers_have",
-    "current_moments_is_what_keepers_have",
-]
-
-
 def arrays(entries):
     return [by_axis(lambda _, entry=entry: entry) for entry in range(entries)]
 
 
-def over(steps):
-    """Values of variables, by their names."""
-    made = [
-        ("run_made_for", steps.named(odd, 1, which), i, t, 1 - i, i == 0, odd)
-        for odd, which in (("Weight", 0), ("Gradient", 2))
-        for i, t in enumerate((steps.opens(0, 0), steps.opens(1, 1)))
-    ]
-    times, devices = range(-1, steps.last + 2), range(-1, len(DEVICES) + 1)
-    of_first_steps = [n for (_, time, _), n in steps.numbers.items() if time <= len(STEPS)]
-    values = [*of_first_steps, *range(0, len(steps.names), 97), -2, -1, len(steps.names)]
-    rows = [row([1, 2, 3]), row([0, -1, 0])]
-    return {
-        **dict.fromkeys(("t", "h", "curved_line", "wrong_line"), times),
-        "u": range(-1, len(STEPS) + 1),
-        "b": PLACES,
-        **dict.fromkeys(("c", "d", "e", "i", "reader", "contributor", "wrong_on"), devices),
-        "m": range(-1, len(MICRO_STEPS) + 1),
-        **dict.fromkeys(("s", "odd"), values),
-        "j": ELEMENTS,
-        "weight": range(-1, len(steps.weights) + 1),
-        **dict.fromkeys(("a", "x", "level"), range(-1, 3)),
-        "f": arrays(2),
-        **dict.fromkeys("pq", arrays(3)),
-        "word": arrays(6),
-        **dict.fromkeys(("w", "operand"), KINDS),
-        "run": [TRAINING, *made],
-        **dict.fromkeys(("alike", "is_known", "reads_its_view"), (False, True)),
-        **dict.fromkeys(("view", "activations", "weights", "read_view", "read_activations"), rows),
-    }
-
-
-NUMBERS = [-1, 0, 2]  # values of all other variables
-TRIED = 60  # values of what a hypothesis speaks of, with which its premises hold
-
-
-@pytest.fixture(scope="module")
-def supposed():
-    """The kernel, and its hypotheses by name."""
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(20_000)  # what a line leaves is made of what was there before it
-    theorems = proved("T4").theorems
-    kernel = read(theorems[0]).kernel
-    found = hypotheses(theorems)
-    yield kernel, {said.name: said for said in found if read(said).kernel is kernel}
-    sys.setrecursionlimit(before)
-
-
-def world_of(steps, kernel, said):
-    first = dict.fromkeys(FIRST_OF, lambda t: 0)
-    known = {**steps.constants(), **steps.functions(), **OF_TRAINING, **first}
-    world = Interpreted(kernel, known, over(steps))
-    for name in GIVEN:
-        world.give(said[name].goal)
-
-    def next_weight(run, weight, u, j, old_weight, old_moment, applied, clipped_by, divided_by):
-        before = u < 0  # the first step
-        found = old_weight - old_moment - applied * (1 + clipped_by % 7) + divided_by
-        return world.apply("theta", run, weight, u + 1)[j] if before else found
-
-    def next_moment(run, weight, u, j, old_weight, old_moment, *others):
-        as_said = u < 0 or run != TRAINING  # of a run that is made, whatever is read
-        return world.apply("omega", run, weight, u + 1)[j] if as_said else old_moment + sum(others)
-
-    def has(run, weight, t, b, d):  # what is not there; before the first line it is as at the first
-        return world.apply("has", run, weight, 0, b, d) if t < 0 else Array({})
-
-    world.known |= {"next_weight": next_weight, "next_moment": next_moment, "has": has}
-    return world
-
-
 ALL = {
-    "whole": Steps(weights=2, clips=True),
-    "slices": Steps(weights=2, clips=True, counts=True, slices=True),
-    "rejected": Steps(weights=1, sums=False),
+    "whole": {"weights": 2, "clips": True},
+    "slices": {"weights": 2, "clips": True, "counts": True, "slices": True},
+    "rejected": {"weights": 1, "sums": False},
 }
-NEVER = {"the_optimizer_is_jointly_injective"}  # of these: any that is not says nothing
-MOST = 1000  # values that are tried for a premise that holds
+STEPS_OF = {"T2": StepsOfGroups, "T4": Steps}
+NEVER = {"T4": {"the_optimizer_is_jointly_injective"}}  # of these: any that is not says nothing
 
 
-def looked_at(world, said):
-    """Of hypotheses, by name: values with which one is not so; how often the premises have held."""
-    choose, wrong, held = random.Random(0), {}, Counter()
-    for name, hypothesis in said.items():
-        goal, names = hypothesis.goal, [v.of.name for v in variables(hypothesis)]
-        for _ in range(MOST):
-            values = {variable: choose.choice(world.over.get(variable, NUMBERS)) for variable in names}
-            if goal.op != "=>" or world.value(goal.args[0], values):
-                held[name] += 1
-                if not world.value(goal, values):
-                    wrong[name] = values
-            if held[name] == TRIED or name in wrong:
-                break
-    return wrong, held
+@pytest.fixture(scope="module", params=STEPS_OF)
+def supposed(request):
+    """The claim; its kernel, and hypotheses by name."""
+    with supposed_by(request.param) as found:
+        yield request.param, found
 
 
 def test_all_that_is_supposed_is_so_of_some_steps_at_once(supposed):
-    found = {name: looked_at(world_of(steps, *supposed), supposed[1]) for name, steps in ALL.items()}
+    claim, told = supposed
+    steps = {name: STEPS_OF[claim](**of) for name, of in ALL.items()}
+    found = {name: looked_at(world_of(each, *told), told[1]) for name, each in steps.items()}
     assert {name: wrong for name, (wrong, _) in found.items() if wrong} == {}
     held = sum((held for _, held in found.values()), Counter())
-    assert {*supposed[1]} - {*held} == NEVER
+    assert {*told[1]} - {*held} == NEVER.get(claim, set())
 
 
-def of_no_sum():
+def of_no_sum(steps_of):
     """Gradients that are not summed are said to be accepted."""
-    steps = Steps(weights=1, sums=False)
+    steps = steps_of(weights=1, sums=False)
     steps.accepted = True
     return steps, {}
 
 
-def of_one_weight():
+def of_one_weight(steps_of):
     """No line is of the second weight."""
-    return Steps(weights=2), {"weight_of_line": lambda t: 0}
+    return steps_of(weights=2), {"weight_of_line": lambda t: 0}
 
 
-def of_another_keeper():
+def of_another_keeper(steps_of):
     """One device is said to keep all elements, of which it has slices."""
-    return Steps(weights=1, slices=True), {"keeper": lambda weight, j: 0}
+    return steps_of(weights=1, slices=True), {"keeper": lambda weight, j: 0}
+
+
+def of_other_slices(steps_of):
+    """A device is said to have the slices of the other."""
+    return steps_of(weights=1, slices=True), {"holds": lambda b, d, j: (j + d) % len(DEVICES) == 1}
 
 
 @pytest.mark.parametrize(
-    ("broken", "name"),
+    ("supposed", "broken", "name"),
     [
-        (of_no_sum, "a_met_update_compares_equal_for_integrity_as_run_of_few"),
-        (of_one_weight, "every_element_is_updated"),
-        (of_another_keeper, "every_state_has_a_device_that_keeps_it"),
+        ("T2", of_no_sum, "a_met_update_compares_equal"),
+        ("T2", of_other_slices, "copies_kept_as_weight_slices_compare_equal"),
+        ("T4", of_no_sum, "a_met_update_compares_equal_for_integrity_as_run_of_few"),
+        ("T4", of_one_weight, "every_element_is_updated"),
+        ("T4", of_another_keeper, "every_state_has_a_device_that_keeps_it"),
     ],
+    indirect=["supposed"],
 )
 def test_of_other_steps_it_is_not_so(broken, name, supposed):
-    steps, other = broken()
-    world = world_of(steps, *supposed)
+    claim, told = supposed
+    steps, other = broken(STEPS_OF[claim])
+    world = world_of(steps, *told)
     world.known |= other
-    assert [*looked_at(world, {name: supposed[1][name]})[0]] == [name]
+    assert [*looked_at(world, {name: told[1][name]})[0]] == [name]

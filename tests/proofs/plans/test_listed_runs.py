@@ -23,7 +23,7 @@ from spec.plans.compose import Product, factor, with_all_samples
 from spec.plans.strategies import STRATEGIES
 from tests.support.damage import with_one_fault
 from tests.support.examples import few, slow_but
-from tests.support.mesh_values import LinesOfARun
+from tests.support.listed_devices import ListedDevices
 from tests.support.schedules import with_clipping, with_tied_parameters
 
 SCHEDULES = {name: schedule_of(placement) for name, placement in STRATEGIES.items()} | {
@@ -94,59 +94,6 @@ def test_a_list_of_lines_does_what_the_schedule_does(name, devices):
             for at, has in store[slot][1].items():
                 if not isinstance(has, Unknown):
                     assert held[place][at] == has, (name, step, slot, at)
-
-
-class ListedDevices(LinesOfARun):
-    """A listed schedule's run on a mesh: what each line is, and where there are slices."""
-
-    def __init__(self, listed, micro_steps, steps, *sizes):
-        super().__init__(*sizes)
-        self.listed, self.micro_steps = listed, micro_steps
-        self.at, self.stops = [], {}
-        for step in range(steps):
-            for m in range(micro_steps):
-                self.at += [(r, m, step) for r in range(listed.body)]
-            self.at += [(r, m, step) for r in range(listed.body, len(listed.lines))]
-            self.stops[step] = len(self.at)
-        self.last = len(self.at)
-        self.at.append((0, 0, steps))
-        self.fixed = {"last": self.last, "micro_steps": micro_steps, "schedule": 0}
-        self.fixed |= {"reads_norm": listed.clips, "reads_count": False}
-
-    def now(self, t):
-        return self.at[t] if 0 <= t <= self.last else (0, 0, 0)
-
-    def line(self, t):
-        return self.listed.lines[self.now(t)[0]]
-
-    def line_of(self, t):
-        return self.now(t)[0]
-
-    def micro_step(self, t):
-        return self.now(t)[1]
-
-    def step(self, t):
-        return self.now(t)[2]
-
-    def ends(self, u):
-        return self.stops.get(u, -1)
-
-    def axis(self, t):
-        return self.listed.axes.index(self.line(t).axis) if self.line(t).axis else 0
-
-    def updates_slices(self, t, a):
-        return 0 <= a < len(self.listed.axes) and self.listed.axes[a] in self.line(t).axes
-
-    def is_cut(self, b, a):
-        cut = 0 <= a < len(self.listed.axes) and b in self.listed.slices
-        return cut and self.listed.axes[a] in self.listed.slices[b]
-
-    def start(self, b):
-        return self.listed.starts.get(b, "Nothing")
-
-    def kept_as(self, b):
-        start = self.start(b)
-        return "Nothing" if "Zero" in start else start
 
 
 @pytest.mark.parametrize(("name", "sizes"), [("dp", (3,)), ("zero3", (2,)), ("hsdp", (2, 3))])
