@@ -26,6 +26,7 @@ from spec.meaning.semantics import Store, initial
 from spec.models.states import BytePolicy
 
 BEGUN: At = (-1, 0)
+LOOKS = 20  # at elements of all owners, more than any schedule needs
 Sizes = Mapping[str, int]
 Sight = Mapping[Offsets, tuple[Mapping[Any, Any], bool]]
 
@@ -61,9 +62,11 @@ def checked(
     firsts: Iterable[Firsts],
     steps: int,
 ) -> dict[Firsts, Checked]:
-    """By where the first device is, the checker's run of some steps. Raises Rejected."""
-    others, every = OtherElements(news=True), dict[Firsts, Checked]()
-    while others.news:
+    """By where the first device is, the checker's run of some steps. Raises Rejected; KernelError where
+    each look at elements of all owners finds something new.
+    """
+    others, every = OtherElements(), dict[Firsts, Checked]()
+    for _ in range(LOOKS):
         others.news = False
         for first in firsts:
             roots = dict(zip(schedule.axes, first, strict=True))
@@ -78,8 +81,9 @@ def checked(
                     run.content.append(True)
                 except Rejected:
                     run.content.append(False)
-        others.news &= len(every) > 1
-    return every
+        if not others.news or len(every) == 1:
+            return every
+    raise KernelError("each look at elements of all owners finds something new")
 
 
 class Beside:

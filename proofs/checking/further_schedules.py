@@ -63,14 +63,15 @@ def _of_micro_steps() -> Iterator[tuple[str, Schedule]]:
     late = _with(dp, (ADD, forward, fresh), ADD)
     reduced, update, zero = dp.finish
     off = _scaled(FRESH, -1, **{MICRO_STEPS: 1})
+    all_off = _scaled(FRESH, -2, **{MICRO_STEPS: 1})
     only = operation(Kind.KEEP, FRESH, GRADIENTS)
     yield "the_last_micro_steps_gradient_alone", _with(dp, (forward, fresh), only)
     yield "gradients_one_micro_step_later", replace(late, finish=(*late.finish, _reset(FRESH)))
     yield "the_last_gradient_is_forgotten", replace(late, finish=(*late.finish[1:], _reset(FRESH)))
     yield "right_for_two_micro_steps", _with(dp, (forward, fresh, ADD, *times, RELEASE))
-    finish = (off, ADD, reduced, RELEASE, again, update, zero)
-    before = replace(dp, micro_step=(ADD, forward, backward), finish=finish)
-    yield "the_step_befores_gradients_are_added_and_taken_off", before
+    finish = (all_off, ADD, reduced, RELEASE, again, update, zero)
+    before = replace(dp, micro_step=(ADD, ADD, forward, backward), finish=finish)
+    yield "the_step_befores_gradients_are_added_twice_and_taken_off", before
     yield "backward_is_done_once", _with(dp, (forward,), backward)
     summed = operation(Kind.ALL_REDUCE, PARAMETERS, VIEW, axes=EVERYONE, span=Span.UNIT)
     wrong = summed, replace(forward, source=VIEW), replace(fresh, source=VIEW)
@@ -147,6 +148,7 @@ def _of_sizes() -> Iterator[tuple[str, Schedule]]:
     dp, both = schedule_of(STRATEGIES["dp"]), _replicated(("outer", "inner"))
     half = Monomial(Fraction(1, 2), ((BATCH, 1),))
     yield "right_on_two_devices", around(dp, before=(operation(Kind.SCALE, GRADIENTS, by=half),))
+    yield "right_on_three_devices_and_more", _of_two_neighbours(dp)
     for name, sizes in (
         ("as_many_along_either_axis", {"outer": 1, "inner": -1}),
         ("one_over_another_along_two_axes", {"outer": 2, "inner": -1}),
@@ -155,6 +157,17 @@ def _of_sizes() -> Iterator[tuple[str, Schedule]]:
         times = Fraction(1, 4) if name == "four_devices" else Fraction(1)
         scaled = operation(Kind.SCALE, GRADIENTS, by=Monomial(times, tuple(sizes.items())))
         yield f"right_on_{name}", around(both, before=(scaled,))
+
+
+def _of_two_neighbours(schedule: Schedule) -> Schedule:
+    """Both neighbours' slices are doubled, and then less by what they were: of one device or two these
+    are one slice, which is there twice in the end.
+    """
+    reduction, *rest = schedule.finish
+    keep = operation(Kind.KEEP, GRADIENTS, FRESH, span=Span.ALL_UNITS)
+    twice = operation(Kind.SCALE, GRADIENTS, by=Monomial(Fraction(2)))
+    ops = (replace(op, within=EVERYONE, shift=n) for op in (twice, ADD) for n in (1, -1))
+    return replace(schedule, finish=(reduction, keep, _scaled(FRESH, -1), *ops, RELEASE, *rest))
 
 
 def _of_the_first() -> Iterator[tuple[str, Schedule]]:
@@ -232,6 +245,15 @@ def _of_numbers() -> Iterator[tuple[str, Schedule]]:
     yield (
         "tokens_that_are_summed_twice_and_gradients_too",
         replace(counted, finish=(reduce, *twice, *rest, _reset(TOTAL))),
+    )
+    mean = meant(counted, loss=Loss.TOKEN_MEAN, clip=True)
+    keep = operation(Kind.KEEP, GRADIENTS, FRESH, span=Span.ALL_UNITS)
+    of_the_mean = keep, replace(divide, source=FRESH), operation(Kind.SQUARE_NORM, FRESH, NORM), RELEASE
+    clip_first = operation(Kind.CLIP, GRADIENTS, by=NORM), divide
+    both = reduce, _all_reduce(TOTAL)
+    yield (
+        "means_of_gradients_that_are_clipped_by_the_norm_of_their_mean",
+        replace(mean, finish=(*both, *of_the_mean, *clip_first, *rest, _reset(TOTAL))),
     )
     gone = operation(Kind.RELEASE, TOTAL)
     yield "zero_over_a_count_that_is_gone", around(dp, first=(*count, gone), last=(divide,))

@@ -30,6 +30,7 @@ LEFT_OUT = {  # by what T4 does not cover
         "moments_are_wrong_between_steps",
         "a_slices_room_keeps_anothers",
         "slices_are_scattered_to_the_device_before",
+        "right_on_three_devices_and_more",
         "slices_reset_one_after_the_other",
         "a_norm_of_the_next_devices_slices",
         "parts_of_it",
@@ -58,6 +59,9 @@ LEFT_OUT = {  # by what T4 does not cover
     },
     "sums of norms of whole gradients, or of norms that are summed already": {
         "a_halved_gradients_square_norm_is_half"
+    },
+    "gradients that are divided or clipped again": {
+        "means_of_gradients_that_are_clipped_by_the_norm_of_their_mean"
     },
     "norms of clipped gradients": {"a_clip_by_a_norm_that_is_not_there"},
 }

@@ -242,17 +242,24 @@ def _of_an_old_view() -> Schedule:
 
 def _of_another_norm() -> Schedule:
     """Data parallelism that clips by the norm of a gradient at summed parameters, and drops that."""
-    dp, view, fresh, norm = schedule_of(STRATEGIES["dp"]), Buffer.VIEW, Buffer.FRESH, Buffer.NORM
+    dropped, norm = with_a_dropped_gradient(), Buffer.NORM
+    *ops, release = dropped.micro_step
+    wrong = (*ops, operation(Kind.SQUARE_NORM, release.source, norm), release)
+    reduced, *rest = dropped.finish
+    clips = (reduced, operation(Kind.CLIP, Buffer.GRADIENTS, by=norm), *rest)
+    return replace(meant(dropped, clip=True), micro_step=wrong, finish=clips)
+
+
+def with_a_dropped_gradient() -> Schedule:
+    """Data parallelism that makes a gradient at summed parameters, too, and drops it."""
+    dp, view, fresh = schedule_of(STRATEGIES["dp"]), Buffer.VIEW, Buffer.FRESH
     forward, backward = (replace(op, source=view) for op in dp.micro_step)
     wrong = (
         operation(Kind.ALL_REDUCE, Buffer.PARAMETERS, view, axes=(BATCH,), span=Span.UNIT),
         *(forward, replace(backward, into=fresh, span=Span.UNIT)),
-        operation(Kind.SQUARE_NORM, fresh, norm),
         operation(Kind.RELEASE, fresh),
     )
-    reduced, *rest = dp.finish
-    clips = (reduced, operation(Kind.CLIP, Buffer.GRADIENTS, by=norm), *rest)
-    return replace(meant(dp, clip=True), micro_step=(*dp.micro_step, *wrong), finish=clips)
+    return replace(dp, micro_step=(*dp.micro_step, *wrong))
 
 
 def _of_released_zeros() -> Schedule:

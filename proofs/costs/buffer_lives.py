@@ -62,7 +62,7 @@ class Watched(dict[Place, tuple[bool, Any]]):
             self.written.add(place[0])
 
 
-def _watched(schedule: Schedule) -> Iterator[tuple[Op, Watched]]:
+def watched(schedule: Schedule) -> Iterator[tuple[Op, Watched]]:
     """Each operation of a step, as it runs, and what it did to the store."""
     domain: Any = Anything()
     store = Watched(initial(schedule, domain, None, None))
@@ -74,13 +74,13 @@ def _watched(schedule: Schedule) -> Iterator[tuple[Op, Watched]]:
 
 def touched(schedule: Schedule) -> list[tuple[set[Buffer], set[Buffer]]]:
     """The buffers that each operation of a step reads, and those that it writes."""
-    return [(store.read | _reads_besides(op), store.written) for op, store in _watched(schedule)]
+    return [(store.read | _reads_besides(op), store.written) for op, store in watched(schedule)]
 
 
 def read_first(schedule: Schedule) -> set[Buffer]:
     """The buffers that a step reads before it has written them, whether they are there or not."""
     found, written = set[Buffer](), set[Buffer]()
-    for _, store in _watched(schedule):
+    for _, store in watched(schedule):
         found |= (store.read | store.missed) - written
         written |= store.written
     return found

@@ -167,14 +167,18 @@ def in_bytes_only_with_equal_widths(k: Kernel) -> tuple[Theorem, ...]:
 def accumulation_multiplies_what_is_not_kept_whole(k: Kernel) -> tuple[Theorem, ...]:
     """With m micro-steps DP and ZeRO-1 still send 2 passes, ZeRO-2 m + 1, ZeRO-3 3m. (Claim X4)
 
-    FSDP that holds its gathered parameters sends 2m; of its gathers, m are saved.
+    FSDP that holds its gathered parameters sends 2m; of its gathers, m are saved. ZeRO-3 whose gathered
+    parameters stay for the next micro-step's forward sends 2m + 1, or m + 1 if they are held, too.
     """
     s = Symbols(k)
     passes = {"dp": 2, "zero1": 2, "zero2": s.m + 1, "zero3": 3 * s.m, "fsdp-hold": 2 * s.m}
+    stay = {"zero3": 2 * s.m + 1, "fsdp-hold": s.m + 1}
+    sent = [(s.elements(x, s.m), p) for x, p in passes.items()]
+    sent += [(s.moves(replace(STRATEGIES[x], stays=True), s.m)[0], p) for x, p in stay.items()]
     return (
         k.prove(
             "passes_with_accumulation",
-            And(*(s.elements(x, s.m) == p * ((s.n - 1) * s.c) for x, p in passes.items())),
+            And(*(elements == p * ((s.n - 1) * s.c) for elements, p in sent)),
         ),
         _hybrid_accumulates(k.part("hybrid")),
     )

@@ -66,7 +66,7 @@ def _require_copies(k: Kernel) -> None:
 
     As many devices as heads, times as many as share the heads of a group evenly; or it is one axis.
     """
-    plan = factor("zero1+all", "batch") * factor("tp+sp", "tensor")
+    plan, outside = factor("zero1+all", "batch") * factor("tp+sp", "tensor"), factor("tp", "outside")
     for devices, heads, group in product(range(2, 9), range(1, 5), range(1, 5)):
         copies = [n for n in range(2, group + 1) if n * heads == devices and group % n == 0]
         placed, sizes = with_copies(plan, {"batch": 3, "tensor": devices}, heads, group)
@@ -77,3 +77,6 @@ def _require_copies(k: Kernel) -> None:
         cut = placed.states_of(summed).rest(State.OPTIMIZER).sharded
         if sizes != expected or {*placed.axes} != {*expected} or cut != ("batch", *summed):
             raise KernelError(f"{k.claim}: {devices} devices, {heads} heads: {sizes}, cut along {cut}")
+        of_two = {"outside": 2, "batch": 3, "tensor": devices}  # within an axis that cuts them, too
+        if with_copies(outside * plan, of_two, 2 * heads, group)[1] != {"outside": 2, **expected}:
+            raise KernelError(f"{k.claim}: {devices} devices within 2, {2 * heads} heads: {of_two}")

@@ -15,12 +15,12 @@ from spec.checking.programs import check_program
 from spec.costs.lifetimes import live
 from spec.costs.model_costs import elements, fullest_moment, waiting_bytes
 from spec.derivation.programs import EVERYTHING, NOTHING, PAIRS, program_of
-from spec.derivation.two_parts import gradients_last
+from spec.derivation.two_parts import gradients_last, multiplied
 from spec.language.moves import Axis
 from spec.language.programs import Program
 from spec.models.parts import head, layer
 from spec.models.profiles import TEXTBOOK, realised
-from spec.models.values import Builder, Role, Value
+from spec.models.values import Builder, Part, Role, Value
 from spec.numbers.arithmetic import Number
 from spec.plans.model_strategies import MODEL_AXES
 
@@ -59,7 +59,10 @@ def layers_hold_these_values_for_gradients_that_wait(k: Kernel) -> tuple[Theorem
     for axis in MODEL_AXES:
         check_program(gradients_last(gpt.program(axis)))
     for model, names, again in product((GPT, LLAMA), MESHES, (NOTHING, PAIRS, EVERYTHING)):
-        _require_lives(k, program_of(layer(model), tuple(MODEL_AXES[name] for name in names), again))
+        program = program_of(layer(model), tuple(MODEL_AXES[name] for name in names), again)
+        _require_lives(k, program)
+        _require_needed(k, program)
+    _require_needed(k, program_of(a_matrix_twice(), ()))
     _require_overwritten(k)
     _require_held_beside(k)
     return tuple(found)
@@ -73,6 +76,29 @@ def _require_lives(k: Kernel, program: Program) -> None:
             raise KernelError(f"{k.claim}: other values live on {[axis.name for axis in each.axes]}")
         if not each.turns:  # nothing arrives while it is not yet used
             _require_fullest(k, each, lives)
+
+
+def _require_needed(k: Kernel, program: Program) -> None:
+    """Raise KernelError unless the first part of backward makes nothing but what it is to find needs:
+    the cotangent that goes on, and gradients that need no product; and what is made again.
+    """
+    late = {program.gradients[weight] for weight in multiplied(program.part)}
+    needed = {program.returns, *program.gradients.values()} - late
+    first, _ = gradients_last(program).parts_of_backward
+    for line in reversed(first):
+        if line.makes in needed:
+            needed |= {*line.reads}
+        elif line not in program.forward:
+            raise KernelError(f"{k.claim}: {line} is in the first part of backward, and may wait")
+
+
+def a_matrix_twice() -> Part:
+    """A part that multiplies two values by one matrix: its gradient is a sum of two products."""
+    x, weight = Value("x", ("b", "h"), Role.STREAM), Value("weight", ("h", "f"), Role.WEIGHT)
+    part = Builder("part", x)
+    bent = part.apply("relu", x, replace(x, name="bent", role=Role.ACTIVATION))
+    one, other = (part.contract(of, weight, Value(f"{of.name} up", ("b", "f"))) for of in (x, bent))
+    return part.part(part.add(one, other, Value("sum", ("b", "f"), Role.STREAM)))
 
 
 def _require_overwritten(k: Kernel) -> None:

@@ -1,4 +1,5 @@
-"""M9: the phase of each operation of a derived schedule is that of the work that it serves.
+"""M9: of each operation of a derived schedule, the phase: that of the work that it serves; of each
+schedule, whether gradients go to the host to be applied there.
 
 What serves a work is told by what is done before and after: it is another definition than that of
 `spec.derivation.schedules`, which says it operation by operation.
@@ -8,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 
+from proofs.costs.buffer_lives import watched
 from proofs.tools.encoding import realisable_placements
 from proofs.trusted.kernel import KernelError
 from spec.derivation.norms import clipped
 from spec.derivation.schedules import schedule_of
-from spec.language.schedule import Kind, Op, Phase, Schedule
+from spec.language.schedule import GRADIENT_BUFFERS, Kind, Op, Phase, Schedule
+from spec.meaning.semantics import CONTENT
 from spec.models.states import State
 from spec.plans.strategies import STRATEGIES
 
@@ -26,6 +30,19 @@ def require_phases() -> None:
         for op, phase in zip(schedule.ops, _phases(schedule), strict=True):
             if op.phase is not phase:
                 raise KernelError(f"M9: {op} is of {op.phase}, and serves {phase}")
+        if schedule.hosts_updates is not _hosts_updates(schedule):
+            raise KernelError(f"M9: gradients go to the host: {schedule.hosts_updates}, wrongly")
+
+
+def _hosts_updates(schedule: Schedule) -> bool:
+    """Whether gradients of the whole step are on the device, and on the host when they are applied."""
+    here = False
+    for op, store in islice(watched(schedule), len(schedule.micro_step) - 1, None):
+        if op.kind is Kind.UPDATE:
+            return here and store[op.source, CONTENT][0]
+        found = (store[b, CONTENT] for b in GRADIENT_BUFFERS if (b, CONTENT) in store)
+        here |= any(not host for host, _ in found)
+    return False
 
 
 def _schedules() -> Iterator[Schedule]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from spec.devices.layouts import PARTIAL, WHOLE, Lie, along
-from spec.language.moves import Move
+from spec.language.moves import Axis, Move
 from spec.language.programs import Line, Program
 from spec.models.values import Does, Operation, Value
 
@@ -67,6 +67,19 @@ def damaged_rings(program: Program) -> Iterator[Program]:
     yield from _with_a_turn_kept(program)
     yield from _with_squares(program)
     yield from _with_other_rows(program)
+
+
+def on_a_ring(program: Program, ring: Axis) -> Iterator[Program]:
+    """A program that gathers slices at once, on the axis of a ring: it has no turns, and is right.
+
+    Then with what it sums and scatters sent home round the ring, of which no turn has made a slice.
+    """
+    lies = {value: {**found, ring.turns: WHOLE} for value, found in program.lies.items()}
+    there = replace(program, axes=(ring,), lies=lies)
+    yield there
+    for move in there.moves:
+        if move.before == PARTIAL:
+            yield _with_lines(there, {move: replace(move, in_turns=True)})
 
 
 def with_other_gradients(program: Program) -> Iterator[Program]:

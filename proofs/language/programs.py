@@ -16,6 +16,7 @@ from proofs.claim import claim
 from proofs.language.damaged_programs import (
     damaged_programs,
     damaged_rings,
+    on_a_ring,
     with_less_kept,
     with_other_functions,
     with_other_gradients,
@@ -46,7 +47,7 @@ from spec.models.transformer import (
     Transformer,
 )
 from spec.models.values import Builder, Does, Operation, Part, Role, Value, misfit
-from spec.plans.model_strategies import MODEL_AXES, copies_within
+from spec.plans.model_strategies import MODEL_AXES, POSITIONS, copies_within
 
 # one of each kind; sizes do not matter to what is derived
 GPT = Transformer(1, 8, 4, 4, 2, 32, 16, positions=4, dropout=DROPPED)
@@ -242,9 +243,11 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
             raise KernelError(f"{[axis.name for axis in several]}: values lie otherwise than derived")
         for move in program.moves:
             must_reject(check_program, _without(program, move))
-    ring = program_of(layer(LLAMA), (MODEL_AXES["cp"],))
+    ring = program_of(layer(LLAMA), (RING,))
     sliced = program_of(layer(GPT), (MODEL_AXES["tp+sp"],))
-    for damaged in (*damaged_rings(ring), *with_less_kept(sliced)):
+    of_no_turn, *sent_home = on_a_ring(program_of(layer(LLAMA), (MODEL_AXES["cp-all-gather"],)), RING)
+    check_program(of_no_turn)
+    for damaged in (*damaged_rings(ring), *with_less_kept(sliced), *sent_home):
         must_reject(check_program, damaged)
     for line, damaged in (*with_other_functions(ring), *with_other_functions(sliced)):
         if must_reject(check_program, damaged) != line:
@@ -254,6 +257,7 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
         if must_reject(check_program, damaged) != (sliced.part.name, weight.name):
             raise KernelError(f"{weight.name}: another gradient is said to be wrong")
     _require_names(Value("value", ("s", "g")))
+    _require_whole(parts(GPT)[-1], "logits")
     for axis in AXES:
         for damaged in damaged_programs(program_of(projection(), (axis,))):
             must_reject(check_program, damaged)
@@ -275,6 +279,20 @@ def _require_names(value: Value) -> None:
         names = {move_of(value, axis, before, lie).makes.name for axis, lie in others}
         if len(names) < len(others):
             raise KernelError(f"{value.name} lies in {len(others)} ways, and has {len(names)} names")
+
+
+def _require_whole(part: Part, name: str) -> None:
+    """Raise KernelError unless, of a value that is whole along what cuts words, each device reads all
+    words, and along another axis its slice.
+    """
+    program = check_program(
+        program_of(replace(part, whole=frozenset({name})), (TENSOR, MODEL_AXES["cp-all-gather"]))
+    )
+    for line in program.lines:
+        for value in line.reads if isinstance(line, Operation) else ():
+            lies = program.lies[value]
+            if value.plain_name == name and [*lies.values()] != [WHOLE, along(POSITIONS)]:
+                raise KernelError(f"{line}: {name} is read as it lies, {lies}")
 
 
 def _require_fit(part: Part) -> None:

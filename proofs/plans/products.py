@@ -21,10 +21,10 @@ from spec.derivation.schedules import schedule_of
 from spec.devices.layouts import PARTIAL
 from spec.language.moves import Axis, Move
 from spec.language.programs import Program
-from spec.language.schedule import Rest, Schedule
+from spec.language.schedule import REDUCTIONS, Rest, Schedule
 from spec.language.steps import Step
 from spec.models.parts import parts
-from spec.models.states import BytePolicy
+from spec.models.states import BytePolicy, State
 from spec.models.transformer import DROPPED, Transformer
 from spec.models.values import Does, Part, Value
 from spec.numbers.arithmetic import DIVISIBLE, Number
@@ -98,13 +98,18 @@ def products_of_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
 def _where_whole(k: Kernel, own: str, along: str) -> Schedule:
     """The schedule of states that are placed by a strategy along an axis of which a gradient is whole.
 
-    And by another, or the same, along the axis that cuts samples.
+    And by another, or the same, along the axis that cuts samples. Over that one each device sums its
+    own slice along the other, if that is what is kept, or updated.
     """
     axis = MODEL_AXES["tp"].name
     placed = (factor(own, OWN) * factor(along, ALIKE)).states
     schedule = schedule_of(with_all_samples(placed, (ALIKE,)))
     of_plan = factor(own, OWN) * factor("tp") * factor(along, axis)
     _like(k, schedule_of(of_plan.states_of((), (axis,))), schedule, {ALIKE: (axis,)})
+    for ops, state in zip(schedule.bodies, (State.GRADIENTS, State.OPTIMIZER), strict=True):
+        slices = tuple(axis for axis in schedule.rest(state).sharded if axis == ALIKE)
+        if other := [op for op in ops if op.kind in REDUCTIONS and op.within != slices]:
+            raise KernelError(f"{k.claim}: {own}, {along} along {ALIKE}: more is summed: {other[0]}")
     return schedule
 
 

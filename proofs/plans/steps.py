@@ -205,8 +205,9 @@ def _faults(step: Step) -> Iterator[tuple[int, Group]]:
 
 
 def _other_norms(schedule: Schedule, every: Axes) -> Iterator[tuple[Op, ...]]:
-    """What may end a step: a line of a norm is left out, twice there, on other axes, or too early."""
+    """What may end a step: a line of a norm more, or one left out, twice, on other axes, too early."""
     before = schedule.finish
+    yield Op(Kind.RELEASE, Phase.REDUCE, Buffer.NORM), *before  # of which nothing is there
     for i, op in enumerate(before):
         for instead in (
             _other_lines(op, schedule.axes, every) if Buffer.NORM in (op.target, op.by) else ()
