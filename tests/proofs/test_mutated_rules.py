@@ -5,9 +5,18 @@ import random
 import pytest
 
 from proofs.registry import ROOT
-from tests.support.mutated_rules.page import LOG, PAGE, UNTRIED, entries, explained, key_of, page
+from tests.support.mutated_rules.page import (
+    LOG,
+    PAGE,
+    UNTRIED,
+    WORDS,
+    entries,
+    explained,
+    key_of,
+    page,
+)
 from tests.support.mutated_rules.places import FILES, candidates, enumerations, path_of
-from tests.support.mutated_rules.run import CLAIM, CRASH, NOTHING, by_claims, copy, tried
+from tests.support.mutated_rules.run import CLAIM, CRASH, NOTHING, TEST, by_claims, copy, tried
 from tests.support.mutated_rules.trial import crashed
 
 AGAIN = 6  # mutants that are tried again
@@ -44,6 +53,13 @@ def test_every_file_is_changed_where_it_has_a_rule(found):
 def test_what_is_explained_is_what_nothing_noticed():
     quiet = {entry.change for entry in ENTRIES if entry.by in (NOTHING, CRASH)}
     assert explained().keys() <= quiet
+
+
+def test_of_what_a_test_noticed_some_are_said_to_be_words_alone():
+    by_a_test = {entry.change for entry in ENTRIES if entry.by == TEST}
+    words = explained(WORDS)
+    assert words.keys() <= by_a_test
+    assert {entry.change for entry in ENTRIES if entry.kind == WORDS} == words.keys()
 
 
 def test_a_change_is_of_one_line(found):

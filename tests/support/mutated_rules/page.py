@@ -24,10 +24,12 @@ PAGE = ROOT / "docs" / "MUTANTS.md"
 OF_MEANING = ("devices", "language", "meaning", "plans", "derivation", "checking", "costs")
 UNTRIED = "untried"
 EQUIVALENT = "equivalent"  # nothing noticed it, and a reader has said why nothing can
+WORDS = "words"  # a test noticed it, and a reader has said that it changes what readers are told alone
 KINDS = {
     CLAIM: "a claim",
     NOT_STATED: "a claim could not be stated",
     TEST: "a test",
+    WORDS: "words alone, a test",
     CRASH: "a crash only",
     EQUIVALENT: "explained",
     NOTHING: "not explained",
@@ -52,14 +54,16 @@ raised, and where. That tells that a program broke and not what is wrong, and is
 What no claim notices meets quick tests: those of its own file, those of the room (`BY_ROOM` in
 `tests/support/mutated_rules/run.py`), the simulator's; at last, where what is meant is settled, a
 short run of the cross-check. What none of them notices is explained by a reader, in `explained.toml`
-beside it, or stands here as not explained.
+beside it, or stands here as not explained. There it is said, too, where a change that a test noticed is
+one of **words alone**: of what readers are told, and of nothing that a claim is about.
 
 | room | changes | {kinds} |
 |---|---:|{rules}|
 {rows}
 
 Where what is meant is settled ({meaning}), a claim should notice. There {by_claim} of {of_meaning} are
-noticed by a claim, {by_test} by a test only; by {not_stated} a claim could not be stated.
+noticed by a claim, {by_test} by a test only, and {by_words} more change words alone; by {not_stated} a
+claim could not be stated.
 """
 UNFINISHED = "{} rules have not been, and are marked"
 
@@ -75,7 +79,7 @@ class Entry:
     nth: int
     by: str
     who: str
-    why: str = ""  # nothing can notice it
+    why: str = ""  # nothing can notice it, or no claim
 
     @property
     def room(self):
@@ -87,7 +91,7 @@ class Entry:
 
     @property
     def kind(self):
-        return EQUIVALENT if self.why else self.by
+        return (WORDS if self.by == TEST else EQUIVALENT) if self.why else self.by
 
     @property
     def noticed(self):
@@ -99,6 +103,8 @@ class Entry:
             TEST: f"`{self.who}`",
             CRASH: f"crash only: {self.who}",
         }
+        if self.kind == WORDS:
+            return f"{self.why}; {said[TEST]}"
         return self.why or said.get(self.by) or f"**{KINDS[self.by]}**"
 
 
@@ -115,9 +121,9 @@ def logged(places, results):
     return "[\n" + ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n]\n"
 
 
-def explained():
-    """By the change, why nothing notices it."""
-    rows = tomllib.loads(EXPLAINED.read_text(encoding="utf-8"))["survivor"]
+def explained(kind="survivor"):
+    """By the change, why nothing notices it; of `words`, what readers are told by it."""
+    rows = tomllib.loads(EXPLAINED.read_text(encoding="utf-8"))[kind]
     return {(row["file"], row["rule"], row["before"], row["after"]): row["why"] for row in rows}
 
 
@@ -133,7 +139,7 @@ def read_log():
 
 def entries():
     """What is logged, with what is explained of it."""
-    why = explained()
+    why = explained() | explained(WORDS)
     return [replace(entry, why=why.get(entry.change, "")) for entry in read_log()]
 
 
@@ -166,6 +172,7 @@ def page():
         by_claim=sum(e.kind == CLAIM for e in meaning),
         not_stated=sum(e.kind == NOT_STATED for e in meaning),
         by_test=sum(e.kind == TEST for e in meaning),
+        by_words=sum(e.kind == WORDS for e in meaning),
         of_meaning=len(meaning),
     )
     survivors = [e for e in every if e.kind in (NOTHING, EQUIVALENT)]
