@@ -23,7 +23,7 @@ from psem_model.predict.plan import Plan
 from psem_model.reading import words
 from psem_model.reading.meshes import mesh_of, required
 from psem_model.reading.products import Expression
-from psem_model.reading.shapes import Typed, is_own, model_of, stored_type
+from psem_model.reading.shapes import Typed, configured, is_own, model_of
 from psem_model.text.errors import BadInput, quoted
 from psem_model.text.figures import counted
 from spec.checking.programs import types_of
@@ -122,7 +122,7 @@ def _planned(
     """A model whose samples are given, with no more places and chunks than can be."""
     samples, tokens, policy, model = asked.samples(), asked.tokens(), asked.bytes, masked(model, asked)
     unit = asked.unit_of(sum(parameters(model, tokens).values()))
-    more |= {"unit": unit, "stored": stored_type(asked.shape)}
+    more |= {"unit": unit, **configured(asked.shape)}
     planned = Plan(model, product, sizes, samples, tokens, pipe, policy, **more)
     require_places(planned)
     if pipe.virtual_stages > MOST_CHUNKS:

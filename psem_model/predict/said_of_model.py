@@ -116,6 +116,10 @@ class _OfModel:
         stored, width = plan.stored, plan.policy.computed
         if stored and BYTES_OF.get(stored) != width:
             yield f"computes with {width} bytes an element (--bytes); the configuration stores {stored}"
+        by, has_kernel = plan.attention, plan.profile.has_kernel
+        if by and has_kernel is (by == "eager"):
+            how = "by one kernel" if has_kernel else "by several operations"
+            yield f'attention is computed {how} (--profile); the configuration says "{by}"'
         if self.transformer:
             yield from self.facts_of(self.transformer)
 
@@ -211,6 +215,7 @@ class _OfModel:
             **{name: getattr(model, name) for name in (*names, "experts", "chosen", "positions")},
             "windows": sorted({*model.windows}),
             "stored_type": self.plan.stored,
+            "attention": self.plan.attention,
             "padded_vocabulary": evened(self.plan, VOCABULARY),
             "padded_feed_forward": evened(self.plan, "f"),
             "active_parameters": active(model),

@@ -144,11 +144,14 @@ def packaged() -> dict[str, Path]:
 
 
 class Configuration(NamedTuple):
-    """An architecture family, a shape, and the type in which weights are stored, if that is said."""
+    """An architecture family, a shape; the type in which weights are stored, if that is said, and by
+    what attention is computed.
+    """
 
     family: str
     model: Transformer
     stored: str | None
+    attention: str | None
 
 
 def read(path: str) -> Configuration:
@@ -187,7 +190,8 @@ def read(path: str) -> Configuration:
     _require_known(fields, family)
     quantised = fields.get("quantization_config")  # of a family that has such weights: of its kind
     stored = quantised["quant_method"] if quantised else said[0] if said else None
-    return Configuration(name, model, stored)
+    by = next(filter(None, map(fields.get, ("attn_implementation", "_attn_implementation"))), None)
+    return Configuration(name, model, stored, by)
 
 
 def _require_pad(fields: Fields, words: int) -> None:

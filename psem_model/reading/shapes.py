@@ -94,13 +94,14 @@ def kind_of(given: Typed) -> str:
     return given.get("block") or "gpt"
 
 
-def stored_type(given: Typed) -> str | None:
-    """The type in which a configuration says that weights are stored, if it does."""
+def configured(given: Typed) -> dict[str, str | None]:
+    """What a configuration says beside a shape, if there is one and it does: see `Plan`."""
     if given.get("config") is None or is_own(given):
-        return None
+        return {}
     from psem_model.reading.configurations import read
 
-    return read(given["config"] or "").stored
+    found = read(given["config"] or "")
+    return {"stored": found.stored, "attention": found.attention}
 
 
 def _number(name: str, value: str | None) -> int | None:

@@ -48,7 +48,7 @@ def packaged_models(style: Style) -> Section:
     """Models that --model takes by name, with their sizes, family by family."""
     rows = []
     for name, path in packaged().items():
-        family, model, _ = read(str(path))
+        family, model, *_ = read(str(path))
         sizes = (model.layers, model.hidden, sum(parameters(model).values()))
         rows.append((family, name, *(f"{size:,}" for size in sizes)))
     titles = ("layers", "hidden", "parameters")

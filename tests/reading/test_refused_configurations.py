@@ -276,7 +276,7 @@ def check_that_it_is_read_or_refused(folder, content):
     if isinstance(found, str):
         assert len(found.splitlines()) == 1
         return
-    family, model, stored = found
+    family, model, stored, _ = found
     assert family in FAMILIES
     assert stored is None or stored in {*BYTES_OF, "fp8", "mxfp4"}
     assert model.heads % model.kv_heads == 0
