@@ -89,6 +89,9 @@ def _own_their_chunks(k: Kernel) -> None:
         for element, (owner,) in of_a_run.owner.items():
             if not all(shard_contains(owner, element, chunk)):
                 raise KernelError(f"{k.claim}: {element} of {elements} is device {owner}'s")
+            one_before = of_a_run.taker(element, BATCH, 1)  # it takes the slice of the one further on
+            if (one_before + 1) % devices != owner:
+                raise KernelError(f"{k.claim}: device {one_before} takes what device {owner} has")
     for devices in (1, 2, 3):
         kept, *_ = run(schedule_of(STRATEGIES["zero3"]), {BATCH: devices})
         places = [kept.place(i) for i, _ in enumerate(kept.has)]

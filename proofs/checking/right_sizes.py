@@ -42,6 +42,7 @@ ERRORS: dict[str, tuple[Terms, Callable[[int, int], bool]]] = {
 SHIFT = 5  # devices further on: whose slices these are
 CURVES = ("as many micro-steps",)  # of more sizes than are looked at: on these nothing need be said
 SIZES = range(1, 13)
+MANY = 11  # micro-steps, more than are run one by one where all at once are decided
 LOOKED_AT = 6  # points
 
 
@@ -63,6 +64,7 @@ def sizes_are_found(k: Kernel) -> None:
             raise KernelError(f"{k.claim}: {name}: whether all sizes are looked at is not so")
         _require_points(k, name, schedule, found)
     _require_undecided(k)
+    _require_told(k)
     for shift, size in product(range(-5, 6), range(2, 8)):  # who takes the slice of device 0
         takers = {(taker(of, shift) + shift) % size for of in (size, any_size(BATCH))}
         if takers != {0}:
@@ -86,7 +88,8 @@ def _require_points(k: Kernel, name: str, schedule: Schedule, found: Everywhere)
 def _require_undecided(k: Kernel) -> None:
     """What grows in every micro-step is not decided, but for few of them; it is right for one."""
     twice = operation(Kind.SCALE, GRADIENTS, by=Monomial(Fraction(2)))
-    found = everywhere(around(schedule_of(STRATEGIES["dp"]), first=(twice,)), {})
+    grows = around(schedule_of(STRATEGIES["dp"]), first=(twice,))
+    found = everywhere(grows, {})
     right = [one.sizes for one in found.right_for]
     looked_at = sorted({one.sizes[MICRO_STEPS] for one in found.found if MICRO_STEPS in one.sizes})
     if found.accepted or found.undecided != (MICRO_STEPS,) or right != [{MICRO_STEPS: 1}]:
@@ -95,6 +98,18 @@ def _require_undecided(k: Kernel) -> None:
         raise KernelError(f"{k.claim}: what is not decided is accepted")
     if looked_at != [1, 2, 3]:
         raise KernelError(f"{k.claim}: of what is not decided {looked_at} is looked at")
+    if check(grows, {BATCH: 2}, MANY).accepted:
+        raise KernelError(f"{k.claim}: what grows is accepted, of {MANY} micro-steps")
+
+
+def _require_told(k: Kernel) -> None:
+    """Of many micro-steps the operation that is wrong is told, and which one of the step it is."""
+    dp = schedule_of(STRATEGIES["dp"])
+    not_summed = replace(dp, finish=dp.finish[1:])
+    verdict, ops = check(not_summed, {BATCH: 2}, MANY), [*not_summed.flat(MANY)]
+    op = ops[verdict.op_index][1]
+    if op is not verdict.op or op.kind is not Kind.UPDATE:
+        raise KernelError(f"{k.claim}: {verdict.op} is wrong, and operation {op} is told")
 
 
 def _with_error(terms: Terms) -> Schedule:

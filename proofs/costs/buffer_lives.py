@@ -14,6 +14,7 @@ from proofs.checking.matching_schedules import accepted_schedules
 from proofs.checking.witnesses import around, operation
 from proofs.trusted.kernel import KernelError
 from spec.derivation.schedules import schedule_of
+from spec.devices.mesh import Axes
 from spec.language.schedule import RESTING, STATE_OF, Buffer, Kind, Op, Schedule
 from spec.meaning.semantics import CONTENT, Store, execute, initial
 from spec.models.states import State
@@ -24,9 +25,18 @@ SUMMED = {Buffer.FRESH, Buffer.TIED, Buffer.TOKENS, Buffer.TOTAL_TOKENS}  # what
 
 
 class Anything:
-    """A domain whose values are of no interest."""
+    """A domain whose values are of no interest. `cut`: the axes along which slices were taken."""
 
     master, zero = True, None
+
+    def __init__(self) -> None:
+        self.cut = set[str]()
+
+    def owners(self, _: None, axis: str, __: int) -> None:
+        self.cut.add(axis)
+
+    def replace(self, _: None, __: None, axes: Axes, ___: int = 0) -> None:
+        self.cut |= {*axes}
 
     def update(self, *_: Any) -> tuple[None, None]:
         return None, None
@@ -43,6 +53,7 @@ class Watched(dict[Place, tuple[bool, Any]]):
         self.read: set[Buffer] = set()
         self.written: set[Buffer] = set()
         self.missed: set[Buffer] = set()  # asked for, and not there
+        self.cut: set[str] = set()  # axes along which something is sliced, until now
 
     def __contains__(self, place: object) -> bool:
         there = super().__contains__(place)
@@ -66,6 +77,7 @@ def watched(schedule: Schedule) -> Iterator[tuple[Op, Watched]]:
     """Each operation of a step, as it runs, and what it did to the store."""
     domain: Any = Anything()
     store = Watched(initial(schedule, domain, None, None))
+    store.cut = domain.cut
     for micro_step, op in schedule.flat(1):
         store.read, store.written, store.missed = set(), set(), set()
         execute(op, schedule, domain, store, micro_step)

@@ -1,5 +1,5 @@
 """M9: of each operation of a derived schedule, the phase: that of the work that it serves; of each
-schedule, whether gradients go to the host to be applied there.
+schedule, along which axes it slices anything, and whether gradients go to the host to be applied there.
 
 What serves a work is told by what is done before and after: it is another definition than that of
 `spec.derivation.schedules`, which says it operation by operation.
@@ -25,24 +25,29 @@ AWAY = (Kind.RELEASE, Kind.OFFLOAD)  # what forward does with what it leaves
 
 
 def require_phases() -> None:
-    """Raise KernelError unless operations of derived schedules are of the phases that they serve."""
+    """Raise KernelError unless operations of derived schedules are of the phases that they serve, and
+    schedules slice, and bring to the host, what they are said to.
+    """
     for schedule in _schedules():
         for op, phase in zip(schedule.ops, _phases(schedule), strict=True):
             if op.phase is not phase:
                 raise KernelError(f"M9: {op} is of {op.phase}, and serves {phase}")
-        if schedule.hosts_updates is not _hosts_updates(schedule):
-            raise KernelError(f"M9: gradients go to the host: {schedule.hosts_updates}, wrongly")
+        found = schedule.hosts_updates, {*schedule.cut}
+        if found != _as_it_runs(schedule):
+            raise KernelError(f"M9: {found} of gradients to the host, and of slices: {schedule.ops}")
 
 
-def _hosts_updates(schedule: Schedule) -> bool:
-    """Whether gradients of the whole step are on the device, and on the host when they are applied."""
-    here = False
+def _as_it_runs(schedule: Schedule) -> tuple[bool, set[str]]:
+    """Whether gradients of the whole step are on the device, and on the host when they are applied; and
+    the axes along which anything is sliced.
+    """
+    here = hosted = False
     for op, store in islice(watched(schedule), len(schedule.micro_step) - 1, None):
         if op.kind is Kind.UPDATE:
-            return here and store[op.source, CONTENT][0]
+            hosted = here and store[op.source, CONTENT][0]
         found = (store[b, CONTENT] for b in GRADIENT_BUFFERS if (b, CONTENT) in store)
         here |= any(not host for host, _ in found)
-    return False
+    return hosted, store.cut
 
 
 def _schedules() -> Iterator[Schedule]:
