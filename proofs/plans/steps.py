@@ -17,6 +17,7 @@ from spec.devices.mesh import ALL_WEIGHTS, Axes, along_devices
 from spec.language.programs import Program
 from spec.language.schedule import Buffer, Kind, Op, Phase, Schedule, Span
 from spec.language.steps import Group, Step
+from spec.models.layers import EVERY_LAYER, ROOT, HeldUnits, Layers
 from spec.models.profiles import TEXTBOOK
 from spec.models.states import State
 from spec.models.training import PLAIN
@@ -49,7 +50,7 @@ def require_accepted(names: tuple[str, ...], parts: Sequence[Part]) -> None:
     clips = [replace(step, groups=(unclipped, *some)).clips for some in ((), others)]
     if step.root != ends or clips != [False, bool(others)]:
         raise KernelError(f"{plan}: its root is {step.root}, or it is not said to clip")
-    _require_placed(plan, product, parts, ends)
+    _require_placed(plan, product, parts, step)
     _require_layers_made_again(plan, step.programs, derive(product, parts, again=EVERYTHING).programs)
     _require_faults_are_found(plan, step)
     _require_lines_are_told(plan, step)
@@ -165,21 +166,37 @@ def _is_accepted_of_its_own(step: Step, in_micro_step: bool) -> bool:
     return accepted or (not in_micro_step and every_slice_counts_once(other))
 
 
-def _require_placed(plan: str, product: Product, parts: Sequence[Part], ends: set[str]) -> None:
-    """Raise KernelError unless a profile's states are where it says.
+def _require_placed(plan: str, product: Product, parts: Sequence[Part], typed: Step) -> None:
+    """Raise KernelError unless a profile's states are where it says, and such a step is accepted.
 
-    Gradients wait whole, and leave the slices that are updated; of the embedding and the head alone
-    parameters that are gathered are held.
+    Gradients wait whole, and leave the slices that are updated; of the embedding and the head, and of
+    the last layer, parameters that are gathered are held. `typed`: a step with how values lie.
     """
-    profile = replace(TEXTBOOK, waits_whole=True, holds_root=True)
-    for group in derive(product, parts, profile=profile).groups:
+    units = HeldUnits(frozenset((ROOT,)), Layers(frozenset((-1,)), others=False))
+    profile = replace(TEXTBOOK, waits_whole=True, held_units=units)
+    step = replace(typed, groups=derive(product, parts, profile=profile).groups)
+    if not _is_accepted(step, step.groups):
+        raise KernelError(f"{plan}: with units that are held it is not accepted")
+    for group in step.groups:
         gathers = [op for op in group.schedule.micro_step if op.target is Buffer.VIEW and op.axes]
         held = {op.span is Span.ALL_UNITS for op in gathers}
-        in_root = {name in ends for name in group.weights}
+        is_last = group.layers == units.layers
+        says = {name in step.root or is_last for name in group.weights}
         waits = not group.schedule.rest(State.GRADIENTS).sharded
         leaves = group.schedule.sliced_by_update == group.schedule.rest(State.OPTIMIZER).sharded
-        if not (waits and leaves) or (held and held != in_root):
+        if not (waits and leaves) or (held and held != says):
             raise KernelError(f"{plan}: {group.weights} are placed otherwise than the profile says")
+    _require_each_layer_once(plan, step)
+
+
+def _require_each_layer_once(plan: str, step: Step) -> None:
+    """Raise KernelError unless a step is rejected where a layer has no schedule of weights, or two."""
+    for number, group in enumerate(step.groups):
+        others = (replace(group, layers=layers) for layers in (group.layers.rest, EVERY_LAYER))
+        for other in others if group.layers != EVERY_LAYER else ():
+            groups = (*step.groups[:number], other, *step.groups[number + 1 :])
+            if _wrong(replace(step, groups=groups)) is None:
+                raise KernelError(f"{plan}: accepted, with a schedule of layers {other.layers}")
 
 
 def _is_accepted(step: Step, groups: Sequence[Group], micro_steps: int = MICRO_STEPS) -> bool:

@@ -17,6 +17,7 @@ from spec.language.moves import Move
 from spec.language.schedule import Schedule
 from spec.language.steps import Group, Step
 from spec.models.custom import Custom
+from spec.models.layers import EVERY_LAYER, Layers
 from spec.models.profiles import TEXTBOOK, Profile, realised_parts
 from spec.models.states import MIXED_ADAM, BytePolicy
 from spec.models.transformer import Transformer
@@ -123,7 +124,7 @@ class Checked:
         if found is self.alone:
             return found.sections()
         along = " x ".join(group.schedule.axes) or "no axis"
-        what = f"{_named(group.weights)}, placed along {along}"
+        what = f"{_named(group.weights, group.layers)}, placed along {along}"
         return found.sections(f"{what}: {found.said(f'line {found.line}, ' if found.line else '')}")
 
     def data(self) -> dict[str, Any]:
@@ -145,6 +146,7 @@ class Checked:
                 {
                     "axes": list(group.schedule.axes),
                     "names": list(group.weights),
+                    "layers": None if group.layers == EVERY_LAYER else str(group.layers),
                     "schedule": {"file": self.text, **found.data()},
                 }
                 for group, found in self.of_groups
@@ -153,9 +155,10 @@ class Checked:
         }
 
 
-def _named(weights: tuple[str, ...]) -> str:
-    """How many weights, and the first of them."""
+def _named(weights: tuple[str, ...], layers: Layers = EVERY_LAYER) -> str:
+    """How many weights, the first of them, and of which layers, if not of all."""
     names = ", ".join(weights[:2]) + (", ..." if len(weights) > 2 else "")
+    names += "" if layers == EVERY_LAYER else f"; of layers: {layers}"
     return f"{counted(len(weights), 'weight')} ({names})"
 
 

@@ -22,6 +22,7 @@ from psem_model.simulator.tables import OUTSIDE, Key
 from spec.devices.mesh import group_size
 from spec.language.moves import VOCABULARY
 from spec.language.schedule import Schedule
+from spec.language.steps import Group as Scheduled
 from spec.models.custom import Custom
 from spec.models.opaque import Opaque
 from spec.models.profiles import Padding, Samples, Units
@@ -106,10 +107,15 @@ def placings(plan: Plan, to_run: Callable[[Group], Schedule]) -> list[Placing]:
             axes = group.costs.schedule.axes
             pipe = next((axis for axis in axes if axis == plan.step.pipe), "")
             stages = plan.shared.get(keys[0][::-1], (stage.number,)) if pipe else (stage.number,)
-            number = next(n for n, of in enumerate(plan.step.groups) if group.weights[0] in of.weights)
+            number = next(n for n, of in enumerate(plan.step.groups) if _is_of(group, of))
             of_group = to_run(group), keys, _as_cut(plan, group, weights, cuts), stages, pipe, number
             found.append(Placing(*of_group, tuple(weight.vector[0] for weight in weights)))
     return [*dict.fromkeys(found)]
+
+
+def _is_of(group: Group, of: Scheduled) -> bool:
+    """Whether a stage's weights are some of a group of the model's."""
+    return group.weights[0] in of.weights and group.layers == of.layers
 
 
 def cuts_of_opaque(plan: Plan, group: Group) -> tuple[Cut, ...]:
@@ -147,7 +153,8 @@ def _weights(plan: Plan, group: Group, owned: Mapping[Key, str]) -> Iterator[Wei
     """Those of a group among those that parts own."""
     of_parts: dict[tuple[int, str], list[str]] = {}
     for (number, name), part in owned.items():
-        if name in group.weights:
+        is_here = number == OUTSIDE or group.layers.has(number, plan.model.layers)
+        if name in group.weights and is_here:
             of_parts.setdefault((number, part), []).append(name)
     for (number, part), names in of_parts.items():
         for array in plan.weights[part].arrays(names):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from psem_model.predict.stages import parts_of_chunks
 from psem_model.predict.weights import Group, Held, of_parts
+from spec.models.layers import Layers
+from spec.models.parts import Model
+from spec.models.transformer import is_layer
 from spec.numbers.arithmetic import Number
 from spec.pipelines.idle_and_held import fullest_of_sums
 from spec.pipelines.pipeline import Pipeline
-from spec.pipelines.stages import Piece
+from spec.pipelines.stages import NO_LAYER, Piece, pieces
 
 Of = Callable[[Group], Number]
 
@@ -20,10 +24,27 @@ def of_few(pipe: Pipeline) -> Pipeline:
     return replace(pipe, micro_batches=min(pipe.micro_batches, few))
 
 
+def held_by(
+    model: Model, pipe: Pipeline, stage: int, order: Collection[str], by_chunk: bool, layers: Layers
+) -> Held:
+    """What a stage has, of layers some. `order`: of parts; `by_chunk`: so gradients are summed."""
+    chunks = parts_of_chunks(model, stage, pipe, layers)
+    here = _listed(model, pipe, stage, layers) if sum(map(is_layer, order)) > 1 else []
+    counts = {name: sum(chunk[name] for chunk in chunks) for name in order}
+    each = apart(pipe, stage, here, chunks, order) if by_chunk else ()
+    return replace(of_parts(counts, here, order), chunks=each)
+
+
+def _listed(model: Model, pipe: Pipeline, stage: int, layers: Layers) -> list[Piece]:
+    """The pieces of a stage, of layers some, of a model of several kinds of layers."""
+    found = (piece for piece in pieces(model, pipe) if piece.stage == stage)
+    return [p for p in found if p.layer == NO_LAYER or layers.has(p.layer, model.layers)]
+
+
 def apart(
     pipe: Pipeline,
     stage: int,
-    pieces: Sequence[Piece],
+    listed: Sequence[Piece],
     chunks: Sequence[Mapping[str, int]],
     order: Iterable[str],
 ) -> tuple[Held, ...]:
@@ -32,7 +53,7 @@ def apart(
     ones, zeros = [1] * len(chunks), [0] * len(chunks)
     if len(chunks) == 1 or fullest_of_sums(pipe, stage, ones, zeros) == len(chunks):
         return ()
-    of = ([piece for piece in pieces if piece.chunk == number] for number in range(len(chunks)))
+    of = ([piece for piece in listed if piece.chunk == number] for number in range(len(chunks)))
     return tuple(of_parts(counts, some, order) for counts, some in zip(chunks, of, strict=True))
 
 

@@ -13,7 +13,7 @@ OF_STEPS = frozenset(
     (
         *("again", "stores", "widths", "in_full", "scales_in_full", "repeats", "rows"),
         *("rows_as_computed", "as_computed", "views", "maximum", "merged", "overwritten", "apart"),
-        *("held", "gathers_again", "holds", "at_once", "rings_in_full", "holds_root", "root_beside"),
+        *("held", "gathers_again", "holds", "at_once", "rings_in_full", "held_units", "root_beside"),
         *("each", "waits_staged", "uses", "sums_first", "stays"),
     )
 )

@@ -23,6 +23,7 @@ from psem_model.predict.plan import Plan
 from psem_model.reading import words
 from psem_model.reading.meshes import mesh_of, required
 from psem_model.reading.products import Expression
+from psem_model.reading.profiles import require_held
 from psem_model.reading.shapes import Typed, configured, is_own, model_of
 from psem_model.text.errors import BadInput, quoted
 from psem_model.text.figures import counted
@@ -95,6 +96,7 @@ def plan(found: Expression, asked: Asked) -> Plan:
         profile=fitted(asked.realises, found.product),
     )
     require_cut_there(found, model)
+    require_held(planned.profile, model)
     if planned.again == FROM_SLICES and isinstance(model, Custom) and not model.has_index(POSITIONS):
         raise BadInput(
             f"--recompute: given sliced; expected a model with values of {POSITIONS}, or all"

@@ -24,6 +24,7 @@ from spec.devices.mesh import Device, along_devices, group_size
 from spec.language.moves import VOCABULARY, Axis, Move
 from spec.language.programs import Program
 from spec.language.schedule import Kind, Op
+from spec.models.layers import EVERY_LAYER, Layers
 from spec.models.parts import Model
 from spec.models.profiles import Profile
 from spec.models.states import State
@@ -231,9 +232,12 @@ def between_stages(
             yield Moved(what, "send", (axis,), phase, name, times, sent, sent * value.width)
 
 
-def listed(found: Iterable[Transfer], weights: tuple[str, ...], is_opaque: bool) -> Iterator[Moved]:
-    """What a schedule moves, but for what sends nothing, in a model with parts."""
+def listed(
+    found: Iterable[Transfer], weights: tuple[str, ...], layers: Layers, is_opaque: bool
+) -> Iterator[Moved]:
+    """What a schedule of weights moves, but for what sends nothing, in a model with parts."""
     named = weights[0] if len(weights) == 1 else counted(len(weights), "weight")
+    named += "" if layers == EVERY_LAYER else f" (of layers: {layers})"
     for move in found:
         op, what = move.op, move.op.state or move.op.target
         if move.elements or is_opaque:

@@ -9,12 +9,12 @@ from functools import cached_property
 
 from psem_model.check.rounding import Rounded, rounded
 from psem_model.predict.activations import Activations, keeps_given
-from psem_model.predict.chunks import apart, copied_at_once, fullest, states_that_pass
+from psem_model.predict.chunks import copied_at_once, fullest, held_by, states_that_pass
 from psem_model.predict.fields import for_steps, for_weights
 from psem_model.predict.part_weights import PartWeights
 from psem_model.predict.parts import Moved, PartCosts, between_stages, indices_of, listed
 from psem_model.predict.stages import candidates, parts_of_chunks
-from psem_model.predict.weights import Group, Placeholders, StageWeights, of_parts, placeholders
+from psem_model.predict.weights import Group, Placeholders, StageWeights, placeholders
 from spec.costs.communication import transfers
 from spec.costs.memory import MODEL_STATES, Sizes
 from spec.costs.model_costs import Indices, parameters
@@ -223,7 +223,8 @@ class Plan:
     @cached_property
     def stages(self) -> tuple[StageCosts, ...]:
         """One stage of each kind: no other holds more, or sends more."""
-        kinds = candidates(self.model, self.pipe, keeps_given(self.profile, self.again))
+        by_windows, held = keeps_given(self.profile, self.again), self.derived.held_layers
+        kinds = candidates(self.model, self.pipe, by_windows, held)
         found = ([StageCosts(self, number, alike) for number in kind] for kind, alike in kinds)
         return tuple(max(kind, key=lambda stage: stage.activations) for kind in found)
 
@@ -275,12 +276,12 @@ class StageCosts:
     @cached_property
     def weights(self) -> StageWeights:
         """What there is of them, and their schedules: those of a plan beside, if it has the same."""
-        plan, listed = self.plan, self.pieces if len(self.plan.layers) > 1 else ()  # layers may be many
-        of = plan.pipe, self.number, listed, self.chunks
-        shapes = plan.model.shapes if isinstance(plan.model, Opaque) else ()
-        chunks = apart(*of, plan.costs) if plan.has_units and plan.in_plan.sums_by_chunk else ()
+        plan, layers = self.plan, {group.layers for group in self.plan.step.groups}
+        by_chunk = plan.has_units and plan.in_plan.sums_by_chunk
+        of = plan.model, plan.pipe, self.number, plan.costs, by_chunk
         found = StageWeights(
-            *(plan.weights, of_parts(self.counts, listed, plan.costs), chunks, shapes),
+            *(plan.weights, {some: held_by(*of, some) for some in layers}),
+            plan.model.shapes if isinstance(plan.model, Opaque) else (),
             *(for_weights(plan.in_plan), plan.types),
             unit=plan.unit,
             padded=plan.padded,
@@ -424,7 +425,7 @@ class StageCosts:
         """Parameters and gradients, as the schedule of each group of weights moves them."""
         for group in self.groups:
             found = (move for move in group.costs.moves if move.op.state in MODEL_STATES)
-            yield from listed(found, group.weights, self.plan.opaque)
+            yield from listed(found, group.weights, group.layers, self.plan.opaque)
 
     def _of_numbers(self) -> Iterator[Moved]:
         """Norms and counts: of each group of weights, on all stages, whatever weights these have."""
@@ -434,7 +435,7 @@ class StageCosts:
             numbers = (move for move in found if move.op.target in SCALARS)
             if self.number == plan.pipe.stages - 1:  # it ends the chain of a broadcast over stages
                 numbers = (m for m in numbers if (m.op.kind, m.op.axes) != (Does.BROADCAST, pipe))
-            yield from listed(numbers, group.weights, plan.opaque)
+            yield from listed(numbers, group.weights, group.layers, plan.opaque)
 
     @property
     def elements(self) -> Number:

@@ -12,6 +12,7 @@ from psem_model.predict.realised import require_realised
 from psem_model.reading import placements, words
 from psem_model.reading.meshes import devices_of, mesh_of, required
 from psem_model.reading.products import Expression, is_file, parse, require_different
+from psem_model.reading.profiles import require_held
 from psem_model.reading.shapes import is_shape, model_of, require_model
 from psem_model.text.errors import BadInput, quoted
 from psem_model.text.files import named
@@ -236,6 +237,8 @@ def _sized(
         profile=model_plans.fitted(asked.realises, product),
     )
     model_plans.require_owners(found)
+    if written is None:
+        require_held(found.profile, found.model)
     return found
 
 

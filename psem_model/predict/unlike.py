@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from psem_model.predict.chunks import of_few
 from psem_model.predict.plan import Plan, StageCosts
+from psem_model.predict.stages import parts_of_chunks
 from spec.costs.memory import Unit
 from spec.costs.model_costs import elements
 from spec.devices.mesh import group_size
@@ -113,7 +114,8 @@ def _persistent(stage: StageCosts) -> Iterator[str]:
         views = sum(op.target is Buffer.VIEW for op in gathers)
         devices = group_size(stage.plan.mesh, schedule.rest(State.PARAMETERS).sharded)
         small: Number = 0
-        for part, count in stage.counts.items() if views else ():
+        chunks = parts_of_chunks(stage.plan.model, stage.number, stage.plan.pipe, group.layers)
+        for part, count in sum(chunks, Counter[str]()).items() if views else ():
             costs = stage.plan.costs[part]
             arrays = costs.weights.arrays([name for name in group.weights if name in costs.parameters])
             sizes = (sum(costs.parameters[name] for name in array) for array in arrays)

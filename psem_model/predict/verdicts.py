@@ -18,6 +18,7 @@ from psem_model.predict.realised import ANY, realises, unrealised
 from psem_model.reading import words
 from psem_model.reading.meshes import mesh_of
 from psem_model.reading.products import Expression, is_file, parse
+from psem_model.reading.profiles import require_held
 from psem_model.reading.shapes import is_own, is_shape, kind_of, model_of, small
 from psem_model.text.errors import BadInput, quoted
 from spec.models.states import BytePolicy
@@ -88,6 +89,7 @@ def _check_strategy(
         if sizes is not None:
             found, sizes = copied(found, sizes, model, profile)
             require_cut(found, sizes, model, profile)
+        require_held(profile, model)
     else:
         model = small(kind, any("e" in axis.weight_indices for axis in found.product.cuts))
     experts = model.sizes(1, 1).get(EXPERTS, 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, groupby
@@ -38,6 +38,7 @@ from spec.language.schedule import (
     Span,
 )
 from spec.language.steps import Group as Scheduled
+from spec.models.layers import Layers
 from spec.models.opaque import PARAMETERS, Shapes
 from spec.models.profiles import COUNT_BYTES, Padding, Profile, Units
 from spec.models.states import BytePolicy, State
@@ -59,10 +60,14 @@ def has_copies(profile: Profile) -> bool:
 # --------------------------------------------------------------------- by their schedules
 @dataclass(frozen=True)
 class Held:
-    """What a stage has, or a chunk of it: so many of each part, and so many alike in a row."""
+    """What a stage has, or a chunk of it: so many of each part, and so many alike in a row.
+
+    `chunks`: what each chunk has, where gradients are summed apart.
+    """
 
     counts: Mapping[str, int]
     runs: tuple[tuple[str, int], ...]
+    chunks: tuple[Held, ...] = ()
 
 
 def of_parts(counts: Mapping[str, int], pieces: Iterable[Piece], order: Iterable[str]) -> Held:
@@ -74,9 +79,13 @@ def of_parts(counts: Mapping[str, int], pieces: Iterable[Piece], order: Iterable
 
 @dataclass(frozen=True)
 class Group:
-    """Weights of a stage whose gradients are summed over the same axes: one schedule."""
+    """Weights of a stage whose gradients are summed over the same axes: one schedule.
+
+    `layers`: of layers' weights, those of these.
+    """
 
     weights: tuple[str, ...]
+    layers: Layers
     costs: Prediction
     step_counts: Number  # bytes: of each weight that the device updates, one count of steps
     buckets: Number  # bytes of copies of gradients, in which they are reduced
@@ -104,14 +113,13 @@ class Group:
 class StageWeights:
     """What the states of a stage's weights depend on.
 
-    `has`: what there is; `chunks`: in each chunk, where gradients are summed apart. `shapes`: of an
-    opaque model's weights. `place`: of the device, along each axis. `scheduled`: the schedules.
+    `has`: what there is, with some of the layers or others. `shapes`: of an opaque model's weights.
+    `place`: of the device, along each axis. `scheduled`: the schedules.
     `shared`: the axis of stages, and how many of them have what several use.
     """
 
     parts: Mapping[str, PartWeights]
-    has: Held
-    chunks: tuple[Held, ...]
+    has: Mapping[Layers, Held]
     shapes: Shapes
     profile: Profile
     policy: BytePolicy
@@ -126,7 +134,7 @@ class StageWeights:
     @cached_property
     def groups(self) -> tuple[Group, ...]:
         """Those of each schedule."""
-        found = (self.group(of.schedule, of.weights, self._sizes(of.schedule)) for of in self.scheduled)
+        found = (self.group(of, self.has[of.layers], self._sizes(of.schedule)) for of in self.scheduled)
         here = [group for group in found if group.weights]
         most = max((group.brought for group in here), default=0)
         for number, group in enumerate(here):  # one buffer, for the largest of all
@@ -139,18 +147,18 @@ class StageWeights:
         """The devices along each axis; of stages, those that have what several use."""
         return {**self.mesh, **{a: n for a, n in self.shared.items() if a in schedule.axes}}
 
-    def group(self, schedule: Schedule, weights: Collection[str], mesh: Mapping[str, Number]) -> Group:
+    def group(self, of: Scheduled, has: Held, mesh: Mapping[str, Number]) -> Group:
         """Those of some weights that are here, and what their schedule needs and moves."""
-        names, sums = dict[str, None](), dict[str, Number]()
-        for part in self.has.counts:
+        schedule, names, sums = of.schedule, dict[str, None](), dict[str, Number]()
+        for part in has.counts:
             of_part = self.parts[part].parameters
             # tied words, if both of their uses are here, are one weight: the embedding's
-            here = [name for name in weights if name in of_part and name not in names]
+            here = [name for name in of.weights if name in of_part and name not in names]
             names |= dict.fromkeys(here)
             sums[part] = sum(of_part[name] for name in here)
-        psi = sum(self.has.counts[part] * size for part, size in sums.items())
-        largest = max(sums, key=lambda part: sums[part])
-        known = self._known(names)
+        psi = sum(has.counts[part] * size for part, size in sums.items())
+        largest = max(sums, key=lambda part: sums[part], default="")
+        known = self._known(names, has)
         is_known = PARAMETERS.name not in names or bool(self.shapes)
         has_owners = self.profile.owners and is_known
         cut = schedule.rest(State.OPTIMIZER).sharded if has_owners else ()
@@ -159,7 +167,7 @@ class StageWeights:
         in_turn = dealt(known, prod(along.values())) if is_dealt else known
         has_units = self.unit is None and self.profile.has_units
         units = units_of(in_turn, self.profile, self.policy.g) if has_units else ()
-        owners, beside = None, self._beside(names)
+        owners, beside = None, self._beside(names, has)
         if cut and self.profile.padding is Padding.WEIGHT:
             owners = self._owners(known, along)
         elif cut:
@@ -171,7 +179,7 @@ class StageWeights:
             psi,
             mesh,
             self.policy,
-            min(psi, sums[largest] if self.unit is None else self.unit),
+            min(psi, sums.get(largest, 0) if self.unit is None else self.unit),
             EXACT if self.padded else DIVISIBLE,
             units=units,
             ahead=self.profile.prefetch if has_units and units else 0,
@@ -203,8 +211,7 @@ class StageWeights:
         held = whole if self.micro_steps != 1 else 0
         waiting += 0 if left else costs.hosted[State.GRADIENTS]
         at_once = self._at_once(schedule, costs.sizes)
-        chunks = (replace(self, has=has, chunks=()) for has in self.chunks)
-        each = tuple(chunk.group(schedule, weights, mesh) for chunk in chunks)
+        each = tuple(self.group(of, chunk, mesh) for chunk in has.chunks)
         passes = self.policy.added * max((size for sizes, _ in brought for size in sizes), default=0)
         passing = costs.peak - costs.total - whole  # which is there while the last units are gathered
         beside = max(0, self._gathering(schedule, costs.sizes) - passing)
@@ -212,8 +219,8 @@ class StageWeights:
         is_added = self.profile.adds_alone and adds and self.micro_steps != 1 and is_known
         weight = max((size_of(vector) for of in known for vector in of.vectors), default=0)
         alone = self.policy.fresh * weight if is_added else 0
-        of = waiting, held, at_once, beside, passes, alone
-        return Group(tuple(names), costs, counts, copied, *of, largest, each)
+        more = waiting, held, at_once, beside, passes, alone
+        return Group(tuple(names), of.layers, costs, counts, copied, *more, largest, each)
 
     def _gathering(self, schedule: Schedule, sizes: Sizes) -> Number:
         """Bytes of a view, or of those that are held so far, and of what the last are gathered in.
@@ -252,10 +259,10 @@ class StageWeights:
         each = ((sizes.slice(of, Span.UNIT, (unit,)) for of in slices) for unit in sizes.units)
         return self.policy.fresh * sum(max(of_unit, default=0) for of_unit in each)
 
-    def _beside(self, names: Iterable[str]) -> dict[State, Number]:
+    def _beside(self, names: Iterable[str], has: Held) -> dict[State, Number]:
         """Elements of states of some weights that the device has beyond their padded slices."""
         left, found = {*names}, dict[State, Number]()
-        for part, times in self.has.counts.items():
+        for part, times in has.counts.items():
             here = [name for name in self.parts[part].parameters if name in left]
             left -= {*here}
             for state in MODEL_STATES:
@@ -263,12 +270,12 @@ class StageWeights:
                 found[state] = found.get(state, 0) + times * sum(of)
         return {state: more for state, more in found.items() if more != 0}
 
-    def _known(self, names: Iterable[str]) -> tuple[Weights, ...]:
+    def _known(self, names: Iterable[str], has: Held) -> tuple[Weights, ...]:
         """The weights that have some names; or all, of which only shapes are known."""
         padding = self.profile.padding
         if self.shapes:
             return weights_of_shapes(self.shapes, padding)
-        return weights_of(names, self.has.runs, self.parts, padding, self.place)
+        return weights_of(names, has.runs, self.parts, padding, self.place)
 
     def _owners(self, known: tuple[Weights, ...], along: Mapping[str, int]) -> Owners:
         """The weights that devices alone update."""

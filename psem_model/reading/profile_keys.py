@@ -15,10 +15,11 @@ from psem_model.reading.toml_lines import File, shown
 from psem_model.reading.toml_lines import Path as Keys
 from psem_model.text.errors import nearest
 from spec.costs.memory import MODEL_STATES
+from spec.models.layers import ROOT, HeldUnits, Layers
 from spec.models.parts import WORD_WEIGHT, parts
 from spec.models.profiles import CROSS_ENTROPY, NORM_FUNCTIONS, Padding, Samples, Units
 from spec.models.states import POLICIES, State
-from spec.models.transformer import CAPPED, DROPPED, Latent
+from spec.models.transformer import CAPPED, DROPPED, EMBEDDING, HEAD, Latent
 from spec.models.values import Role
 from spec.numbers.arithmetic import Number
 
@@ -161,9 +162,27 @@ def _buckets(file: File, path: Keys, before: Any, given: Any) -> tuple[int, int]
     return sizes[0], sizes[1]
 
 
+def units_outside(units: Units) -> tuple[str, ...]:
+    """The names of units that are no layers."""
+    return (ROOT,) if units is Units.ROOT else (EMBEDDING, HEAD)
+
+
+def _held_units(file: File, path: Keys, before: HeldUnits, given: Any) -> HeldUnits:
+    """Layers by their numbers, from the end if negative, and other units by their names."""
+    every: tuple[Any, ...] = file.once(path, file.typed(path, given, list), "unit")
+    names = (EMBEDDING, HEAD, ROOT)
+    for unit in every:
+        if type(unit) is not int and unit not in names:
+            expected = f"numbers of layers, or {', '.join(names[:-1])} or {names[-1]}"
+            near = nearest(unit, names) if isinstance(unit, str) else ""
+            raise file.wrong(path, shown(unit), expected, near)
+    numbers = frozenset(unit for unit in every if type(unit) is int)
+    return HeldUnits(frozenset(every) - numbers, Layers(numbers, others=False))
+
+
 WIDTH = _width(1, 2, 4, 8)
 TRUTHS = (
-    *("repeats", "maximum", "step_counts", "each", "holds", "holds_root", "copies", "apart"),
+    *("repeats", "maximum", "step_counts", "each", "holds", "copies", "apart"),
     *("sums_first", "like_gradients", "placeholders", "at_once", "weighs_within", "fills"),
     *("waits_whole", "waits_staged", "stays", "sums_whole", "uneven", "copies_heads", "starts_whole"),
     *("composes", "scales_in_full", "gathers_again", "routes", "views", "adds_back", "root_beside"),
@@ -184,6 +203,7 @@ CHANGES: dict[str, Change] = {
     "merged": _adding(lambda: (*OF_WORDS, "of_keys")),
     "overwritten": _adding(value_names),
     "held": _adding(value_names),
+    "held_units": _held_units,
     "as_computed": _adding(value_names),
     "whole_gradients": _listing(lambda: WORD_WEIGHTS),
     "samples": _one_of(Samples),

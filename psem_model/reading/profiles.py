@@ -10,14 +10,15 @@ from os.path import exists
 from pathlib import Path
 from typing import Any
 
-from psem_model.reading.profile_keys import CHANGED_BY, CHANGES
+from psem_model.reading.profile_keys import CHANGED_BY, CHANGES, units_outside
 from psem_model.reading.toml_lines import File, content_of, shown
 from psem_model.reading.toml_lines import Path as Keys
-from psem_model.text.errors import BadInput, or_nearest, refused
+from psem_model.text.errors import BadInput, or_nearest, quoted, refused
 from psem_model.text.files import read_text
 from psem_model.text.places import EXAMPLES
 from spec.costs.memory import MODEL_STATES
 from spec.models.differences import Difference
+from spec.models.parts import Model
 from spec.models.profiles import TEXTBOOK, Profile, Units
 from spec.models.states import State
 from spec.plans.modes import Mode, O
@@ -30,10 +31,13 @@ EXCLUDING = (
     *(("inside", "outside"), ("again", "keeps"), ("stores", "inside"), ("stores", "again")),
     ("widths", "inside"),
 )
-# keys that are not both true, and what is so where the second one is
+# keys that are not both so, of the first what is expected, and what is so where the second one is
 NOT_BOTH = {
-    ("each", "waits_whole"): "gradients wait whole for the last micro-step",
-    ("holds_root", "root_beside"): "weights outside layers are gathered again for backward",
+    ("each", "waits_whole"): ("each = false", "gradients wait whole for the last micro-step"),
+    ("held_units", "root_beside"): (
+        "held_units of layers alone",
+        "weights outside layers are gathered again for backward",
+    ),
 }
 PLUS = "+"  # between a profile and what is added to it
 
@@ -157,14 +161,42 @@ def _require_kept(file: File, before: Profile, after: Profile) -> None:
             raise file.wrong(path, shown(both[0]), f"it under one of {keys[0]} and {keys[1]}")
     for path, value in said:
         key = str(path[-1])
-        for (first, second), so in NOT_BOTH.items():
-            if key in (first, second) and getattr(after, first) and getattr(after, second):
-                raise file.wrong(path, shown(value), f"{first} = false, where {so} ({second})")
+        for (first, second), (expected, so) in NOT_BOTH.items():
+            if key in (first, second) and _is_so(after, first) and _is_so(after, second):
+                raise file.wrong(path, shown(value), f"{expected}, where {so} ({second})")
+        _require_units(file, path, value, after)
         left = before
         for other, given in said:
             left = changed(left, {str(other[-1]): given}) if other != path else left
         if replace(left, differs=after.differs) == after or _is_moot(key, after):
             raise file.wrong(path, shown(value), "what no other key of the file undoes")
+
+
+def _is_so(profile: Profile, key: str) -> bool:
+    """Whether a profile has what a key says, of units outside layers."""
+    return bool(profile.held_units.outside if key == "held_units" else getattr(profile, key))
+
+
+def _require_units(file: File, path: Keys, value: Any, profile: Profile) -> None:
+    """Raise BadInput where held units outside layers are others than the units that there are."""
+    there = units_outside(profile.units)
+    others = sorted(profile.held_units.outside.difference(there))
+    if others and path[-1] in ("units", "buckets", "held_units"):
+        known = " and ".join(there)
+        expected = f"held_units of layers, and of {known}: {others[0]} is no unit there"
+        raise file.wrong(path, shown(value), expected, there[-1])
+
+
+def require_held(profile: Profile, model: Model) -> None:
+    """Raise BadInput for a profile that holds layers which a model has not."""
+    count = int(model.layers)
+    for number in sorted(profile.held_units.layers.numbers):
+        if not -count <= number < count:
+            said = f"--profile: given {quoted(profile.name)}, which holds layer {number}"
+            if not count:
+                raise BadInput(f"{said}; expected a model's shape and --sequence")
+            few = f"expected layers from {-count:,} to {count - 1:,}"
+            raise BadInput(f"{said}; {few}; nearest: {-count if number < 0 else count - 1:,}")
 
 
 def _is_moot(key: str, profile: Profile) -> bool:

@@ -14,11 +14,12 @@ from spec.checking.norms import check_joined, check_norm
 from spec.checking.programs import check_program
 from spec.derivation.nesting import needed
 from spec.devices.layouts import LayoutError
-from spec.devices.mesh import ALL_WEIGHTS
+from spec.devices.mesh import ALL_WEIGHTS, Axes
 from spec.language.moves import Move
 from spec.language.programs import Program
-from spec.language.schedule import Buffer, Kind
+from spec.language.schedule import Buffer, Kind, Schedule
 from spec.language.steps import Step, in_words
+from spec.models.layers import has_each_once
 from spec.models.transformer import is_layer
 from spec.models.values import Operation
 
@@ -67,24 +68,35 @@ def check_parts(step: Step) -> None:
                     f"{in_words(op.axes)}; needs the same of each: a gradient lies in one way",
                     group.weights[0] if group.weights else None,
                 )
+    parts = step.first_parts
     for weight, (axes, whole) in step.gradients_over().items():
-        schedules = [group.schedule for group in step.groups if weight in group.weights]
-        if len(schedules) != 1:
-            raise LayoutError(f"{weight} is in {len(schedules)} groups of states; needs one", weight)
-        said = () if step.is_opaque else schedules[0].samples_of_all
-        over = tuple(axis for axis in schedules[0].axes if axis not in said)
-        unsaid = tuple(axis for axis in over if axis in whole)
-        if {*over} != {*axes} or not {*said} <= {*whole}:
-            also = f", and has it whole along {in_words(said)}" if said else ""
-            also += (
-                f"; along {in_words(unsaid)} it is whole, which backward says by axes" if unsaid else ""
-            )
-            raise LayoutError(
-                f"the gradient of {weight} is to be summed over {in_words(axes)}; its states' "
-                f"schedule is over {in_words(over)}{also}",
-                weight,
-            )
+        groups = [group for group in step.groups if weight in group.weights]
+        of_layers = is_layer(parts[weight])
+        if not (has_each_once(g.layers for g in groups) if of_layers else len(groups) == 1):
+            of_each = ", one for each layer" * (of_layers and len(groups) == 2)
+            words = f"{weight} is in {len(groups)} groups of states; needs one{of_each}"
+            raise LayoutError(words, weight)
+        for group in groups:
+            _check_sums(weight, axes, whole, group.schedule, step.is_opaque)
     _check_norms(step)
+
+
+def _check_sums(weight: str, axes: Axes, whole: Axes, schedule: Schedule, is_opaque: bool) -> None:
+    """Raise LayoutError if a schedule sums the gradient of a weight otherwise than over some axes.
+
+    `whole`: those of which each device has it whole.
+    """
+    said = () if is_opaque else schedule.samples_of_all
+    over = tuple(axis for axis in schedule.axes if axis not in said)
+    unsaid = tuple(axis for axis in over if axis in whole)
+    if {*over} != {*axes} or not {*said} <= {*whole}:
+        also = f", and has it whole along {in_words(said)}" if said else ""
+        also += f"; along {in_words(unsaid)} it is whole, which backward says by axes" if unsaid else ""
+        raise LayoutError(
+            f"the gradient of {weight} is to be summed over {in_words(axes)}; its states' "
+            f"schedule is over {in_words(over)}{also}",
+            weight,
+        )
 
 
 def _check_norms(step: Step) -> None:

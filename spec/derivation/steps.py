@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import product as pairs
 
 from spec.derivation.nesting import axis_orders
 from spec.derivation.norms import clipped
@@ -14,6 +15,7 @@ from spec.devices.mesh import ALL_WEIGHTS
 from spec.language.moves import Axis
 from spec.language.schedule import Schedule
 from spec.language.steps import Group, Step
+from spec.models.layers import EVERY_LAYER, HeldUnits, Layers
 from spec.models.profiles import NORM_FUNCTIONS, TEXTBOOK, Profile
 from spec.models.transformer import is_layer
 from spec.models.values import Part
@@ -55,38 +57,54 @@ def derive(
     )
     step = Step(programs, (), product.pipe)
     groups: dict[Schedule, list[str]] = {}
+    layers: dict[Schedule, Layers] = {}
     norms, root = step.gradient_norms() if clip else {}, step.root
-    gradients = step.gradients_over()
+    gradients, part_of = step.gradients_over(), step.first_parts
     placed = {
-        (over, in_root): schedule_of(_placed(states, profile, in_root, product.cuts_weights))
+        (over, in_root, holds): schedule_of(
+            _placed(states, profile, in_root, holds, product.cuts_weights)
+        )
         for over, states in ((over, product.states_of(*over)) for over in {*gradients.values()})
-        for in_root in (True, False)
+        for in_root, holds in pairs((True, False), repeat=2)
     }
     for weight, over in gradients.items():
-        schedule = placed[over, weight in root]
-        if clip:
-            of_norm = (axis for axis, lie in norms[weight].items() if lie == PARTIAL)
-            cut = tuple(axis for axis in of_norm if axis not in (*schedule.axes, ALL_WEIGHTS))
-            stages = tuple(axis for axis in schedule.axes if axis == product.pipe)
-            schedule = clipped(schedule, cut, stages, (ALL_WEIGHTS,))
-        groups.setdefault(schedule, []).append(weight)
-    found = tuple(Group(tuple(weights), schedule) for schedule, weights in groups.items())
-    return replace(step, groups=found, orders=axis_orders(programs))
+        held, other = (placed[over, weight in root, holds] for holds in (True, False))
+        for schedule, some in _of_units(part_of[weight], profile.held_units, held, other).items():
+            if clip:
+                of_norm = (axis for axis, lie in norms[weight].items() if lie == PARTIAL)
+                cut = tuple(axis for axis in of_norm if axis not in (*schedule.axes, ALL_WEIGHTS))
+                stages = tuple(axis for axis in schedule.axes if axis == product.pipe)
+                schedule = clipped(schedule, cut, stages, (ALL_WEIGHTS,))
+            groups.setdefault(schedule, []).append(weight)
+            if is_layer(part_of[weight]):
+                layers[schedule] = some
+    found = (Group(tuple(of), s, layers.get(s, EVERY_LAYER)) for s, of in groups.items())
+    return replace(step, groups=tuple(found), orders=axis_orders(programs))
 
 
-def _placed(states: Placement, profile: Profile, in_root: bool, cuts: tuple[str, ...]) -> Placement:
+def _of_units(part: str, units: HeldUnits, held: Schedule, other: Schedule) -> dict[Schedule, Layers]:
+    """The schedules of a part's weights, and of which layers: where they are held, and otherwise."""
+    if not is_layer(part):
+        return {held if units.has(part) else other: EVERY_LAYER}
+    if held == other or not units.layers.numbers:
+        return {other: EVERY_LAYER}
+    return {held: units.layers, other: units.layers.rest}
+
+
+def _placed(
+    states: Placement, profile: Profile, in_root: bool, holds: bool, cuts: tuple[str, ...]
+) -> Placement:
     """How states of weights of layers, or of others, are placed as the profile says.
 
-    `cuts`: the axes that cut weights.
+    `holds`: whether they are held, once gathered. `cuts`: the axes that cut weights.
     """
-    holds = states.hold or (profile.holds_root and in_root)
     over = tuple(axis for axis in states.axes if axis in cuts)
     first, again = over * profile.sums_first, over * (profile.uses > 1)
     if profile.waits_whole:
         states = gradients_whole(states)
     return replace(
         states,
-        hold=holds,
+        hold=states.hold or holds,
         each=profile.each,
         summed_first=first,
         summed_again=again,

@@ -14,6 +14,7 @@ from spec.devices.layouts import PARTIAL, Contraction, LayoutError, Lie, Lies, c
 from spec.devices.mesh import ALL_WEIGHTS, Axes
 from spec.language.programs import Program
 from spec.language.schedule import Schedule
+from spec.models.layers import EVERY_LAYER, Layers
 from spec.models.opaque import opaque
 from spec.models.transformer import EMBEDDING, HEAD
 from spec.models.values import Value
@@ -21,10 +22,11 @@ from spec.models.values import Value
 
 @dataclass(frozen=True)
 class Group:
-    """Weights, by name, and the one schedule of their states."""
+    """Weights, by name, and the one schedule of their states; of layers' weights, those of `layers`."""
 
     weights: tuple[str, ...]
     schedule: Schedule
+    layers: Layers = EVERY_LAYER
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,20 @@ class Step:
         """Weights that parts on several stages use."""
         names = [weight.name for program in self.programs for weight in program.part.weights]
         return tuple(dict.fromkeys(n for n in names if names.count(n) > 1)) if self.pipe else ()
+
+    @property
+    def held_layers(self) -> Layers:
+        """Those whose weights have a schedule of their own; every layer, if none have."""
+        return next((g.layers for g in self.groups if g.layers != EVERY_LAYER), EVERY_LAYER)
+
+    @property
+    def first_parts(self) -> dict[str, str]:
+        """Of each weight, the name of the first part that has it."""
+        found: dict[str, str] = {}
+        for program in self.programs:
+            for weight in program.part.weights:
+                found.setdefault(weight.name, program.part.name)
+        return found
 
     @property
     def root(self) -> frozenset[str]:

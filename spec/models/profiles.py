@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from spec.models.differences import Difference
+from spec.models.layers import NONE_HELD, HeldUnits
 from spec.models.parts import BESIDE_OPERATIONS, BESIDE_ROUTES, MASK, PRODUCTS_IN_FULL, Model, parts
 from spec.models.states import BytePolicy, State
 from spec.models.transformer import Transformer
@@ -82,11 +83,11 @@ class Profile:
     elsewhere. `step_counts`: an optimizer that counts steps does so for each weight.
 
     `each`: gradients are summed along all axes in every micro-step. `holds`: activations that are
-    gathered in forward are kept for backward. `holds_root`: weights outside layers, once gathered, are
-    held from forward to backward; `root_beside`: they are gathered before the first layer's turn, and
-    released after the last one's. `unpadded`: states of which a device has its own rows and words
-    alone. `whole_gradients`: weights that axes cut, and of which each device has all of the gradient.
-    `like_gradients`: momentum, where it is all of the optimizer state, begins as a copy of gradients.
+    gathered in forward are kept for backward. `held_units`: units whose weights, once gathered, are
+    held from forward to backward. `root_beside`: weights outside layers are gathered before the first
+    layer's turn, and released after the last one's. `unpadded`: states of which a device has its own
+    rows and words alone. `whole_gradients`: weights that axes cut, and of which each device has all of
+    the gradient. `like_gradients`: momentum that is all of the optimizer state begins as their copy.
     `merged`: values that backward has from others that are kept. `overwritten`: values that a kernel
     which reads them overwrites with their cotangents. `at_once`: what goes round a ring is gathered
     before its first turn; `rings_in_full`: its cotangents are summed in fp32 on their way home.
@@ -147,7 +148,7 @@ class Profile:
     step_counts: bool = False
     each: bool = False
     holds: bool = False
-    holds_root: bool = False
+    held_units: HeldUnits = NONE_HELD
     root_beside: bool = False
     unpadded: frozenset[State] = frozenset()
     whole_gradients: frozenset[str] = frozenset()

@@ -15,6 +15,7 @@ from itertools import pairwise, takewhile
 from typing import Any
 
 from spec.devices.layouts import PARTIAL, WHOLE, Contraction, LayoutError, Lie, along, contract
+from spec.models.layers import EVERY_LAYER, Layers
 from spec.models.parts import Model, parts
 from spec.models.transformer import Transformer, is_layer
 from spec.models.values import Part, Value
@@ -122,27 +123,35 @@ def layers_of_chunk(model: Model, stage: int, chunk: int, pipe: Pipeline) -> tup
     return layers_before(virtual, *of), layers_before(virtual + 1, *of)
 
 
-def parts_of(model: Model, stage: int, pipe: Pipeline) -> list[Counter[str]]:
-    """How many pieces of each part a stage has, in each of its chunks, by the part's name."""
+def parts_of(
+    model: Model, stage: int, pipe: Pipeline, layers: Layers = EVERY_LAYER
+) -> list[Counter[str]]:
+    """How many pieces of each part a stage has, in each of its chunks, by the part's name.
+
+    Of layers, those of `layers`.
+    """
     found = []
     for chunk in range(pipe.chunks):
-        found.append(model.layers_of(*layers_of_chunk(model, stage, chunk, pipe)))
+        found.append(layers.counted(model, *layers_of_chunk(model, stage, chunk, pipe)))
     for piece in ends(model, pipe):
         if piece.stage == stage:
             found[piece.chunk][piece.part.name] += 1
     return found
 
 
-def alike(model: Model, pipe: Pipeline, by_windows: bool = False) -> list[list[int]]:
+def alike(
+    model: Model, pipe: Pipeline, by_windows: bool = False, held: Layers = EVERY_LAYER
+) -> list[list[int]]:
     """The stages of each kind, in order.
 
-    Stages are of a kind if each chunk has as many layers of each kind, turned by as many sets of
-    angles, or, `by_windows`, of the same windows; and neither is the first or the last. They hold and
-    send the same, but for what is in flight: of forwards, the first has most.
+    Stages are of a kind if each chunk has as many layers of each kind, and as many that are `held`,
+    turned by as many sets of angles, or, `by_windows`, of the same windows; and neither is the first
+    or the last. They hold and send the same, but for what is in flight: of forwards, the first has
+    most.
     """
     of = model.layers, pipe.virtual_stages, pipe.layers
     before = [layers_before(v, *of) for v in range(pipe.virtual_stages + 1)]
-    counts = [_has(model, *ends, by_windows) for ends in pairwise(before)]
+    counts = [_has(model, *ends, by_windows, held) for ends in pairwise(before)]
     found: dict[tuple[object, ...], list[int]] = {}
     for stage in range(pipe.stages):
         has = (counts[virtual_stage(pipe, stage, chunk)] for chunk in range(pipe.chunks))
@@ -151,9 +160,10 @@ def alike(model: Model, pipe: Pipeline, by_windows: bool = False) -> list[list[i
     return [*found.values()]
 
 
-def _has(model: Model, first: int, after: int, by_windows: bool) -> tuple[object, ...]:
+def _has(model: Model, first: int, after: int, by_windows: bool, held: Layers) -> tuple[object, ...]:
     """What tells the layers of some chunks apart."""
-    layers = frozenset(model.layers_of(first, after).items())
+    counts = (some.counted(model, first, after) for some in (EVERY_LAYER, held))
+    layers = tuple(frozenset(count.items()) for count in counts)
     if not isinstance(model, Transformer):
         return (layers,)
     windows = model.windows_of(first, after) if by_windows else frozenset()

@@ -158,12 +158,34 @@ def test_what_cannot_be_added_is_refused_in_one_line(given, words):
             "waits_whole: given true; expected each = false",
         ),
         (
-            START + "holds_root = true\nroot_beside = true",
-            "differs 1, holds_root: given true; expected holds_root = false, where weights outside "
-            "layers are gathered again for backward (root_beside)",
+            START + 'held_units = ["head"]\nroot_beside = true',
+            "differs 1, held_units: given ['head']; expected held_units of layers alone, where weights "
+            "outside layers are gathered again for backward (root_beside)",
         ),
-        ('like = "fully-shard"\n' + START + "root_beside = true", "expected holds_root = false"),
-        ('like = "fully-shard+reshard"\n' + START + "holds_root = true", "expected holds_root = false"),
+        ('like = "fully-shard"\n' + START + "root_beside = true", "expected held_units of layers"),
+        (
+            'like = "fully-shard+reshard"\n' + START + 'held_units = ["root"]',
+            "expected held_units of layers alone",
+        ),
+        (
+            START + 'held_units = ["rot"]',
+            "given 'rot'; expected numbers of layers, or embedding, head or root; nearest: root",
+        ),
+        (START + "held_units = [1.0]", "given 1.0; expected numbers of layers, or embedding"),
+        (START + "held_units = [true]", "given true; expected numbers of layers, or embedding"),
+        (START + "held_units = [-1, 2, -1]", "held_units: given -1 twice; expected each unit once"),
+        (START + "held_units = []", "expected what is not so without it"),
+        (
+            START + 'held_units = ["root", -1]',
+            "held_units: given ['root', -1]; expected held_units of layers, and of embedding and head: "
+            "root is no unit there; nearest: head",
+        ),
+        (
+            'like = "fully-shard"\n' + START + 'held_units = ["head"]',
+            "expected held_units of layers, and of root: head is no unit there; nearest: root",
+        ),
+        ('like = "fully-shard"\n' + START + 'units = "layer"', "units: given 'layer'; expected held_"),
+        ('like = "fully-shard"\n' + START + "buckets = [1, 1]", "root is no unit there; nearest: head"),
         (START + 'inside = ["scores"]\noutside = ["scores"]', "one of inside and outside"),
         (START + 'again = ["softmax"]\nstores = ["shares"]\ninside = ["shares"]', "stores and inside"),
         (START + 'again = ["shares"]\nstores = ["shares"]', "one of stores and again"),

@@ -21,6 +21,7 @@ from tests.support.profiled_plans import (
     OPAQUE_WITH_OWNERS,
     WITH_OWNERS,
     gathered_ahead,
+    held,
     opaque,
     profiled,
     profiled_as,
@@ -58,6 +59,14 @@ def test_features_that_tensor_parallelism_cuts_unevenly_train_as_one_device(func
 @examples(25)
 @given(gathered_ahead())
 def test_the_simulator_gathers_units_before_their_turn_and_counts_what_is_predicted(plan):
+    found = measured(plan, Run())
+    assert found.divergence is None
+    assert not found.unequal
+
+
+@examples(25)
+@given(held())
+def test_the_simulator_holds_the_units_that_are_said_and_counts_what_is_predicted(plan):
     found = measured(plan, Run())
     assert found.divergence is None
     assert not found.unequal

@@ -12,6 +12,7 @@ from psem_model.predict.model_plans import require_owners
 from psem_model.predict.plan import Plan
 from psem_model.predict.read import read
 from psem_model.text.errors import BadInput
+from spec.models.layers import HeldUnits, Layers
 from spec.models.opaque import Opaque
 from spec.models.profiles import Padding, Units
 from spec.models.states import POLICIES
@@ -82,6 +83,15 @@ def gathered_ahead(draw):
     own = {"units": draw(units), "prefetch": draw(st.integers(1, 3))}
     own["padding"] = draw(st.sampled_from((Padding.ELEMENT, Padding.ROW)))
     return replace(plan, unit=None, profile=replace(plan.profile, **own))
+
+
+@st.composite
+def held(draw):
+    """Plans that gather parameters, some of which hold the weights of some layers."""
+    plan = draw(profiled("zero3", "fsdp", "hsdp", "zero3+all"))
+    numbers = st.frozensets(st.integers(-plan.model.layers, plan.model.layers - 1), min_size=1)
+    units = HeldUnits(plan.profile.held_units.outside, Layers(draw(numbers), others=False))
+    return replace(plan, profile=replace(plan.profile, held_units=units))
 
 
 SHAPES = st.lists(

@@ -8,8 +8,10 @@ from functools import cache
 from hypothesis import strategies as st
 
 from spec.costs.memory import MODEL_STATES
+from spec.models.layers import ROOT, HeldUnits, Layers
 from spec.models.profiles import CROSS_ENTROPY, NORM_FUNCTIONS, Padding, Profile, Samples, Units
 from spec.models.states import State
+from spec.models.transformer import EMBEDDING, HEAD
 
 PAIRS = ("scores", "scores_capped", "seen", "shares", "shares_mask", "shares_dropped")
 INSIDE = (*PAIRS, "gate_open", "active", "gated", "raised", "logits", "logits_capped")
@@ -20,6 +22,11 @@ WORDS = ("word_weight", "head_weight")
 WHOLE = (("logits", "loss"), ("largest", "total", "lost", "loss"), (), WORDS[:1], ("logits", *WORDS))
 
 
+HELD_UNITS = st.builds(
+    HeldUnits,
+    st.sampled_from([(), (ROOT,), (EMBEDDING,), (HEAD,)]).map(frozenset),
+    st.frozensets(st.integers(-4, 3)).map(lambda numbers: Layers(numbers, others=False)),
+)
 WIDTHS = st.sampled_from([None, 1, 2, 4])
 HALF_WIDTHS = WIDTHS | st.just(Fraction(1, 2))
 WIDTHS_OF_NAMES = st.dictionaries(st.sampled_from(NAMED), st.integers(1, 4))
@@ -62,7 +69,7 @@ def profiles(draw):
         samples=draw(st.sampled_from(Samples)),
         each=draw(st.booleans()),
         holds=draw(st.booleans()),
-        holds_root=draw(st.booleans()),
+        held_units=draw(HELD_UNITS),
         root_beside=draw(st.booleans()),
         rings_in_full=draw(st.booleans()),
         unpadded=some(tuple(State)),
