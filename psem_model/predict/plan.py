@@ -277,10 +277,9 @@ class StageCosts:
     def weights(self) -> StageWeights:
         """What there is of them, and their schedules: those of a plan beside, if it has the same."""
         plan, layers = self.plan, {group.layers for group in self.plan.step.groups}
-        by_chunk = plan.has_units and plan.in_plan.sums_by_chunk
-        of = plan.model, plan.pipe, self.number, plan.costs, by_chunk
+        of = self.number, plan.costs, plan.has_units and plan.in_plan.sums_by_chunk
         found = StageWeights(
-            *(plan.weights, {some: held_by(*of, some) for some in layers}),
+            *(plan.weights, {some: held_by(plan.model, plan.pipe, *of, some) for some in layers}),
             plan.model.shapes if isinstance(plan.model, Opaque) else (),
             *(for_weights(plan.in_plan), plan.types),
             unit=plan.unit,

@@ -174,13 +174,13 @@ def _require_kept(file: File, before: Profile, after: Profile) -> None:
 
 def _is_so(profile: Profile, key: str) -> bool:
     """Whether a profile has what a key says, of units outside layers."""
-    return bool(profile.held_units.outside if key == "held_units" else getattr(profile, key))
+    return bool(profile.held_units.names if key == "held_units" else getattr(profile, key))
 
 
 def _require_units(file: File, path: Keys, value: Any, profile: Profile) -> None:
     """Raise BadInput where held units outside layers are others than the units that there are."""
     there = units_outside(profile.units)
-    others = sorted(profile.held_units.outside.difference(there))
+    others = sorted(profile.held_units.names.difference(there))
     if others and path[-1] in ("units", "buckets", "held_units"):
         known = " and ".join(there)
         expected = f"held_units of layers, and of {known}: {others[0]} is no unit there"

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from spec.models.parts import Model
+from spec.models.transformer import EMBEDDING, HEAD
 
 
 @dataclass(frozen=True)
@@ -54,12 +55,12 @@ def has_each_once(some: Iterable[Layers]) -> bool:
 class HeldUnits:
     """Units whose gathered weights are held from forward to backward: layers, and others by name."""
 
-    outside: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
     layers: Layers = EVERY_LAYER.rest
 
     def has(self, part: str) -> bool:
-        """Whether a part that is no layer is one, or is in one."""
-        return not self.outside.isdisjoint((part, ROOT))
+        """Whether the embedding, or the head, is one, or is in one."""
+        return part in self.names or (ROOT in self.names and part in (EMBEDDING, HEAD))
 
 
 NONE_HELD = HeldUnits()

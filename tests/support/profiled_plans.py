@@ -90,7 +90,7 @@ def held(draw):
     """Plans that gather parameters, some of which hold the weights of some layers."""
     plan = draw(profiled("zero3", "fsdp", "hsdp", "zero3+all"))
     numbers = st.frozensets(st.integers(-plan.model.layers, plan.model.layers - 1), min_size=1)
-    units = HeldUnits(plan.profile.held_units.outside, Layers(draw(numbers), others=False))
+    units = HeldUnits(plan.profile.held_units.names, Layers(draw(numbers), others=False))
     return replace(plan, profile=replace(plan.profile, held_units=units))
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spec.models.layers import EVERY_LAYER, ROOT, HeldUnits, Layers, has_each_once
-from spec.models.opaque import Opaque
+from spec.models.opaque import MODEL, Opaque
 from spec.models.transformer import DENSE, EMBEDDING, HEAD, Transformer
 
 LAYERS = st.builds(Layers, st.frozensets(st.integers(-9, 9)), st.booleans())
@@ -55,3 +55,4 @@ def test_a_root_is_all_that_is_no_layer():
     assert [HeldUnits(frozenset({HEAD})).has(part) for part in (EMBEDDING, HEAD)] == [False, True]
     assert [HeldUnits().has(part) for part in (EMBEDDING, HEAD)] == [False, False]
     assert not any(HeldUnits().layers.has(number, 3) for number in range(3))
+    assert not HeldUnits(frozenset({ROOT})).has(MODEL)  # of which nothing is known
