@@ -63,6 +63,7 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
         _said_of_every_size(each)
     sizes_are_found(k)
     _own_their_chunks(k)
+    _unknowns_differ(k)
     for schedule, fit in values_for_slices():
         if check(schedule, {BATCH: 2}).rule != ("" if fit else "room"):
             raise KernelError(f"{k.claim}: values where there is room for slices, which fit: {fit}")
@@ -102,6 +103,18 @@ def _own_their_chunks(k: Kernel) -> None:
     missed = [*divergences(run(lost, {BATCH: 2}, data=DATA))]
     if {each.has for each in missed} != {None} or {each.place for each in missed} != {Place((0,), 0)}:
         raise KernelError(f"{k.claim}: what is kept nowhere is missed at {missed}")
+
+
+def _unknowns_differ(k: Kernel) -> None:
+    """Raise KernelError unless in runs what is not known is another number at each call."""
+    named: Any = lambda *name: name  # noqa: E731
+    of_a_run = Reference(Schedule((BATCH,), (), (), ()), {BATCH: 2}, 1, 1, named, True, True)
+    forwards = [of_a_run.forward(of_a_run.zero, ()) for _ in range(2)]
+    of_samples = [value for each in forwards for has in each.values() for value in has.values()]
+    unknown = [value for _ in range(2) for value in of_a_run.unknown("").values()]
+    unknown += [value for value in of_samples if value != 0]  # a device's own are zero
+    if len({*unknown}) < len(unknown):
+        raise KernelError(f"{k.claim}: what is not known is twice the same: {unknown}")
 
 
 def _probed(k: Kernel, operator: Operator) -> Theorem:

@@ -228,6 +228,8 @@ def _of_groups() -> Iterator[tuple[str, Schedule]]:
     half = replace(gather, axes=axes[:1]), replace(of_all, axes=axes)
     of_half = replace(_replicated(axes), micro_step=(forward, *half), finish=tuple(last))
     yield "activations_of_a_group_along_one_of_two_axes", of_half
+    there = of_half.with_rest(State.ACTIVATIONS, Rest(axes[:1]))
+    yield "activations_of_a_group_along_one_axis_and_there_along_the_other", there
     never = replace(backward, source=VIEW, into=FRESH, span=Span.UNIT)
     taken_off = (never, ADD, _scaled(FRESH, -1), ADD, RELEASE)
     yield "gradients_at_no_view_taken_off", _with(dp, (forward, *taken_off, forward, backward))

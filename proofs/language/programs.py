@@ -100,6 +100,7 @@ SEVERAL = (  # axes at once
     (replace(RING, at_once=True), MODEL_AXES["tp"]),
 )
 
+UNNAMED = Value("", ())
 ATTENTION = frozenset({"scores", "seen", "shares", "shares_mask", "shares_dropped"})
 FROM_SLICES_ON = "tp"  # where what comes in is whole, and sliced
 IN_A_KERNEL, WIDTH = replace(TEXTBOOK, inside=ATTENTION), 2  # bytes of a weight
@@ -184,8 +185,13 @@ def rules_of_parts(programs: Iterable[Program]) -> set[Rule]:
 def _require_read(program: Program) -> None:
     """Raise KernelError unless all that backward makes is read, or is what it is to find.
 
-    But for what forward made before: where all is made again, so is what the part gives.
+    But for what forward made before: where all is made again, so is what the part gives. And unless
+    forward does nothing twice.
     """
+    lines = (line for line in program.forward if isinstance(line, Operation))
+    does = [replace(line, makes=UNNAMED) for line in lines]
+    if len({*does}) < len(does):
+        raise KernelError(f"{program.part.name} on {program.axes}: forward does something twice")
     read = {program.returns, *program.gradients.values(), *(line.makes for line in program.forward)}
     read |= {value for line in program.backward for value in line.reads}
     if unread := [line for line in program.backward if line.makes not in read]:

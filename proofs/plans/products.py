@@ -11,7 +11,12 @@ from proofs.claim import claim
 from proofs.language.program_rules import accepted_rules, rules_in
 from proofs.language.programs import alone, must_reject
 from proofs.pipelines.listed_pipelines import ListedPipeline, listed_pipelines
-from proofs.plans.steps import require_accepted, require_told_as_found
+from proofs.plans.steps import (
+    require_accepted,
+    require_joined,
+    require_said_by_schedules,
+    require_told_as_found,
+)
 from proofs.plans.strategies import match, require_everywhere
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from spec.checking.programs import on_whole_values
@@ -88,6 +93,8 @@ def products_of_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
         require_everywhere(k, _where_whole(k, own, name))
     placed = factor("zero1") * factor("tp") * factor("zero1", MODEL_AXES["tp"].name)
     require_told_as_found(placed, parts(GPT))
+    require_joined("tp", "tp+sp", parts(GPT))
+    require_said_by_schedules()
     for names in CLIPPED:
         require_accepted(names, parts(SHAPES[2 if "ep" in names else 0]))
     if len(schedules) != len(kinds):

@@ -11,6 +11,7 @@ from proofs.trusted.kernel import KernelError
 from spec.checking.steps import check_parts, check_step
 from spec.checking.verdict import check
 from spec.derivation.programs import EVERYTHING
+from spec.derivation.schedules import schedule_of
 from spec.derivation.steps import derive
 from spec.devices.layouts import LayoutError
 from spec.devices.mesh import ALL_WEIGHTS, Axes, along_devices
@@ -18,12 +19,15 @@ from spec.language.programs import Program
 from spec.language.schedule import Buffer, Kind, Op, Phase, Schedule, Span
 from spec.language.steps import Group, Step
 from spec.models.layers import EVERY_LAYER, ROOT, HeldUnits, Layers
+from spec.models.opaque import opaque
 from spec.models.profiles import TEXTBOOK
 from spec.models.states import State
 from spec.models.training import PLAIN
 from spec.models.transformer import is_layer
 from spec.models.values import Part
-from spec.plans.compose import Product, factor
+from spec.plans.compose import PIPELINE, Product, factor
+from spec.plans.model_strategies import MODEL_AXES
+from spec.plans.strategies import STRATEGIES
 
 Programs = Sequence[Program]
 MICRO_STEPS = 2
@@ -50,6 +54,7 @@ def require_accepted(names: tuple[str, ...], parts: Sequence[Part]) -> None:
     clips = [replace(step, groups=(unclipped, *some)).clips for some in ((), others)]
     if step.root != ends or clips != [False, bool(others)]:
         raise KernelError(f"{plan}: its root is {step.root}, or it is not said to clip")
+    _require_as_said(plan, product, parts)
     _require_placed(plan, product, parts, step)
     _require_layers_made_again(plan, step.programs, derive(product, parts, again=EVERYTHING).programs)
     _require_faults_are_found(plan, step)
@@ -71,6 +76,28 @@ def require_told_as_found(placed: Product, parts: Sequence[Part]) -> None:
     for groups in others:
         if _wrong(replace(step, groups=groups)) is None:
             raise KernelError(f"accepted: {[group.schedule.micro_step for group in groups]}")
+
+
+def require_joined(one: str, other: str, parts: Sequence[Part]) -> None:
+    """Raise KernelError unless a step is rejected whose first part gives what lies as in `one`, and
+    whose next part takes it as in the `other` strategy, on the same axis: each is right by itself.
+    """
+    first, step = (derive(Product((factor(name),)), parts) for name in (one, other))
+    joined = replace(step, programs=(first.programs[0], *step.programs[1:]))
+    told = _wrong(joined)
+    if told != (step.programs[1].part.name, "takes"):
+        raise KernelError(f"{one}, then {other}: {told} is said to be wrong")
+
+
+def require_said_by_schedules() -> None:
+    """Raise KernelError unless a step's schedule alone says all of a model of which nothing is known,
+    just where no axis beside that of its samples cuts weights or layers.
+    """
+    cutting = {name for name, axis in MODEL_AXES.items() if axis.weight_indices} | {PIPELINE}
+    for name in {*MODEL_AXES, PIPELINE} - STRATEGIES.keys():
+        step = check_step(derive(factor("zero1") * factor(name), (opaque(),)))
+        if step.is_opaque is (name in cutting):
+            raise KernelError(f"{name}: of a model of which nothing is known its schedule says all")
 
 
 def _with_backward(group: Group, backward: Sequence[Op]) -> Group:
@@ -164,6 +191,19 @@ def _is_accepted_of_its_own(step: Step, in_micro_step: bool) -> bool:
     except LayoutError:
         accepted = False
     return accepted or (not in_micro_step and every_slice_counts_once(other))
+
+
+def _require_as_said(plan: str, product: Product, parts: Sequence[Part]) -> None:
+    """Raise KernelError unless states are where the product says, if no profile says otherwise, and
+    gradients that rest in slices leave none.
+    """
+    step = derive(product, parts)
+    along = step.gradients_over()
+    for group in step.groups:
+        if {schedule_of(product.states_of(*along[name])) for name in group.weights} != {group.schedule}:
+            raise KernelError(f"{plan}: {group.weights} are placed otherwise than the product says")
+        if group.schedule.rest(State.GRADIENTS).sharded and group.schedule.sliced_by_update:
+            raise KernelError(f"{plan}: gradients of {group.weights} rest in slices, and leave others")
 
 
 def _require_placed(plan: str, product: Product, parts: Sequence[Part], typed: Step) -> None:
