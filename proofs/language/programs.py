@@ -222,6 +222,27 @@ def projection() -> Part:
     return part.part(part.contract(wide, down, replace(takes, name="gives")))
 
 
+def of_rows() -> Part:
+    """Two products, and between them a softmax over an index that weights are cut along."""
+    two = projection()
+    up, down = two.operations
+    odds = Operation(Does.NORMALISE, (up.makes,), replace(up.makes, name="odds"), "softmax", "f")
+    last = replace(down, reads=(odds.makes, *down.reads[1:]))
+    return replace(two, name="of_rows", operations=(up, odds, last))
+
+
+def _checked_in_a_kernel(part: Part) -> set[Rule]:
+    """The rules of a layer whose attention is one kernel. Raises KernelError unless its softmax's
+    derivative reads of each row what the kernel gave, with its cotangent, summed.
+    """
+    meshes = (TENSOR,), (RING,), SEVERAL[1]
+    for program in (program for mesh in meshes for program in derived(part, mesh)):
+        for line in (line for line in program.backward if isinstance(line, Operation)):
+            if line.backward and line.function == "softmax" and len(line.reads) != 3:
+                raise KernelError(f"{line}: a kernel's backward reads no row's product")
+    return checked(part, meshes)
+
+
 @claim("E10")
 def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     """Derived programs are accepted, and every line does on devices what it does on whole values.
@@ -241,7 +262,7 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     """
     programs = listed()
     needed = accepted_rules() | rules_of_parts(listing.program for listing in programs.values())
-    needed |= checked(realised(layer(GPT), IN_A_KERNEL, WIDTH), [(TENSOR,), (RING,), SEVERAL[1]])
+    needed |= _checked_in_a_kernel(realised(layer(GPT), IN_A_KERNEL, WIDTH))
     for several in SEVERAL:
         program = program_of(layer(LLAMA), several)
         given = {value: lies for value, lies in program.lies.items() if value.role is Role.CONSTANT}
@@ -265,6 +286,7 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     _require_names(Value("value", ("s", "g")))
     _require_whole(parts(GPT)[-1], "logits")
     for axis in AXES:
+        check_program(program_of(of_rows(), (axis,)))
         for damaged in damaged_programs(program_of(projection(), (axis,))):
             must_reject(check_program, damaged)
     runs = ListedPrograms(k)

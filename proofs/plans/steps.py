@@ -194,14 +194,20 @@ def _is_accepted_of_its_own(step: Step, in_micro_step: bool) -> bool:
 
 
 def _require_as_said(plan: str, product: Product, parts: Sequence[Part]) -> None:
-    """Raise KernelError unless states are where the product says, if no profile says otherwise, and
-    gradients that rest in slices leave none.
+    """Raise KernelError unless states are where the product says, and summed as a profile says along
+    axes that cut weights; and gradients that rest in slices leave none.
     """
-    step = derive(product, parts)
-    along = step.gradients_over()
+    for profile in (TEXTBOOK, replace(TEXTBOOK, uses=2), replace(TEXTBOOK, sums_first=True)):
+        step = derive(product, parts, profile=profile)
+        for name, over in step.gradients_over().items():
+            placed = product.states_of(*over)
+            cut = tuple(axis for axis in placed.axes if axis in product.cuts_weights)
+            first, again = (cut if says else () for says in (profile.sums_first, profile.uses == 2))
+            summed = replace(placed, summed_first=first, summed_again=again, uses=profile.uses)
+            (group,) = (group for group in step.groups if name in group.weights)
+            if group.schedule != schedule_of(summed):
+                raise KernelError(f"{plan}: {name} is placed, or summed, otherwise than is said")
     for group in step.groups:
-        if {schedule_of(product.states_of(*along[name])) for name in group.weights} != {group.schedule}:
-            raise KernelError(f"{plan}: {group.weights} are placed otherwise than the product says")
         if group.schedule.rest(State.GRADIENTS).sharded and group.schedule.sliced_by_update:
             raise KernelError(f"{plan}: gradients of {group.weights} rest in slices, and leave others")
 
