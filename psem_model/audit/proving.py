@@ -41,14 +41,14 @@ def run(ids: Sequence[str], as_json: bool, jobs: int = 1, cached: bool = False) 
 
     `jobs`: in so many processes. `cached`: what is remembered of these sources is not proved again.
     """
+    start = time.perf_counter()
+    memory = Memory(tell=cached)
     selected = named(ids)
-    whole = len(selected) == len(claims())
+    whole = {claim.id for claim in selected} == {claim.id for claim in claims()}
     if whole:
         require_writable(places.BUILD, REPORT)
-    start = time.perf_counter()
-    memory = Memory(tell=True) if cached else None
-    known = memory.outcomes(selected) if memory else {}
-    answers = memory.answers() if memory and len(known) < len(selected) else {}
+    known = memory.outcomes(selected) if cached else {}
+    answers = memory.answers() if cached and len(known) < len(selected) else {}
     show = (lambda _: None) if as_json else printer()
     with ExitStack() as stack:
         check = stack.enter_context(interruptible())
@@ -69,12 +69,20 @@ def run(ids: Sequence[str], as_json: bool, jobs: int = 1, cached: bool = False) 
             click.echo(line)
     if whole:
         write_atomically(places.BUILD / REPORT, json.dumps(document, indent=2) + "\n")
-    unfit = registration() if whole and not (memory and memory.is_fit) else []
-    if memory and (new or not memory.is_fit):
-        memory.keep(new, fit=whole and not unfit)
+    unfit = registration() if whole and not (cached and memory.is_fit) else []
+    _remember(new, whole and not unfit, cached)
     for each in unfit:
         click.echo(f"psem: {each}", err=True)
     return 0 if all(outcome.as_expected for outcome in outcomes) and not unfit else 1
+
+
+def _remember(found: Sequence[Outcome], fit: bool, cached: bool) -> None:
+    """For the next run. One that remembers nothing forgets what is not as expected now."""
+    memory = Memory()  # another run may have written it
+    if not cached:
+        found, fit = [outcome for outcome in found if not outcome.as_expected], False
+    if found or (fit and not memory.is_fit):
+        memory.change(found, fit)
 
 
 @contextmanager

@@ -6,74 +6,23 @@ PSEM_NO_CACHE=1 in the environment no note of what was made and checked before i
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
-import time
-from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError
-from pathlib import Path
 
 import click
 
-from proofs.registry import Claim
-from psem_model.audit.processes import program
-from psem_model.certify.certificate import CHECKED, MADE, certificate, compressed, missing
-from psem_model.check.claims import results, total, uncollected
-from psem_model.reading.claims import named
+from psem_model.audit.sources import at_first
+from psem_model.certify.notes import CHECKED, MADE
 from psem_model.text.errors import BAD_INPUT, UserError
-from psem_model.text.files import write_atomically
-from psem_model.text.places import BUILD
-from psem_model.text.progress import ticker
-
-NO_CACHE = "PSEM_NO_CACHE"
 
 
 def main(ids: list[str]) -> int:
     """0 if every obligation has a proof that is checked."""
-    cached = not os.environ.get(NO_CACHE)
-    claims = named(ids)
-    path = BUILD / f"{'-'.join(['certificate', *ids])}.json.xz"
-    if cached and MADE.holds(path):
-        click.echo(f"{path} was made of the same sources: nothing is proved again")
-    elif code := make(claims, path):
-        return code
-    return checked(path, cached)
+    for note in (MADE, CHECKED):
+        at_first(note.packages)  # before what proves is imported
+    from psem_model.certify.run import certify
 
-
-def checked(path: Path, cached: bool) -> int:
-    """What `psem_check` says of a certificate; if `cached`, not again of what it said to be checked."""
-    if cached and CHECKED.holds(path):
-        click.echo(f"it was checked by the same psem_check, remembered: {NO_CACHE}=1 checks it again")
-        return 0
-    given = CHECKED.of(path)  # what is written meanwhile was not checked
-    code = subprocess.run(program("psem_check", str(path), "--brief"), check=False).returncode
-    if not code:
-        write_atomically(CHECKED.beside(path), given)
-    return code
-
-
-def make(claims: Sequence[Claim], path: Path) -> int:
-    """Write the certificate of claims; 0 if every obligation has a proof."""
-    start = time.perf_counter()
-    with uncollected(), ticker("proving", total(claims)) as tell:
-        found = list(results(claims, tell))
-    wrong = [result.claim.id for result in found if not result.as_expected]
-    if wrong:
-        click.echo(f"NOT as expected: {', '.join(wrong)}", err=True)
-        return 1
-    with ticker("finding proofs", 100) as tell:
-        document = certificate(found, lambda done, of: tell(100 * done // of))
-    with ticker("compressing", 100) as tell:
-        data = compressed(document, lambda done, of: tell(100 * done // of))
-    path.write_bytes(data)
-    open_ = missing(document)
-    if not open_:
-        write_atomically(MADE.beside(path), MADE.of(path))
-    for each in open_:
-        click.echo(f"no proof of {each}")
-    click.echo(f"{len(data) / 1e6:.1f} MB in {path}, {time.perf_counter() - start:.0f} s")
-    return 1 if open_ else 0
+    return certify(ids)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import lzma
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,8 +15,6 @@ from psem_check.check import graph_of, part_of
 from psem_check.reader import VERSION, Graph
 from psem_check.terms import Term
 from psem_check.tree import Part
-from psem_model.audit import remembered
-from psem_model.audit.sources import FOLDERS
 from psem_model.certify.prover import proofs
 from psem_model.certify.questions import Lists, Reader, key_of, question
 from psem_model.certify.tree import tree
@@ -25,41 +22,12 @@ from psem_model.text.files import json_in, write_atomically
 from psem_model.text.places import BUILD
 
 Tell = Callable[[int, int], None]
-SOURCES = (*FOLDERS, "psem_check", "psem_model/certify")
 PIECE = 1 << 19  # bytes that are compressed at once
 
 
 def kept() -> Path:
     """Where proofs are kept, by the hash of what they are of. The checker checks them all the same."""
     return BUILD / "proofs" / f"{VERSION}-cvc5-{version('cvc5')}"
-
-
-@dataclass(frozen=True)
-class Note:
-    """A note beside a certificate: what was done to these bytes, and by which sources."""
-
-    suffix: str
-    folders: tuple[str, ...]
-
-    def of(self, path: Path) -> str:
-        """The name of a file, which says of which claims it is, and the hashes of sources and file."""
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        return f"{path.name} {remembered.key_of_folders(self.folders)} {digest}"
-
-    def beside(self, path: Path) -> Path:
-        """Where it is."""
-        return path.with_suffix(self.suffix)
-
-    def holds(self, path: Path) -> bool:
-        """Whether it is there, and of the file and the sources as they are."""
-        try:
-            return self.beside(path).read_bytes() == self.of(path).encode()
-        except OSError:
-            return False
-
-
-MADE = Note(".made", SOURCES)  # that it is complete
-CHECKED = Note(".checked", ("psem_check",))
 
 
 def certificate(results: Sequence[Result], tell: Tell = lambda done, of: None) -> dict[str, Any]:

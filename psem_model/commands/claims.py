@@ -33,6 +33,9 @@ def prove(ids: Sequence[str], jobs: str | None, no_cache: bool, as_json: bool) -
     Of each: the verdict, how many obligations the solver decided and how many hypotheses its theorems
     rest on, its statement and its axioms. Exit code 1 if a verdict is not the expected one.
     """
+    from psem_model.audit.sources import at_first
+
+    at_first()  # before what proves is imported
     from psem_model.audit.proving import run
     from psem_model.reading.words import count
 

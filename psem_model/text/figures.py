@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import MAX_PREC, MIN_EMIN, Decimal, localcontext
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from spec.meaning.match import Divergence
-from spec.models.states import BytePolicy
-from spec.numbers.arithmetic import Number
+if TYPE_CHECKING:
+    from spec.meaning.match import Divergence
+    from spec.models.states import BytePolicy
+    from spec.numbers.arithmetic import Number
 
 LONGEST, LONGEST_BITS = 60, 10_000  # of values: characters to show in full, bits to show at all
 

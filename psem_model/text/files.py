@@ -32,8 +32,8 @@ def beside(module: str, name: str) -> dict[str, Any]:
 def json_in(path: Path) -> Any:
     """The JSON document in a file of ours; none if there is none, or it is damaged."""
     try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError):
+        return json.loads(path.read_bytes()) if path.is_file() else None
+    except (OSError, ValueError, RecursionError):
         return None
 
 

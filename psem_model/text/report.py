@@ -12,10 +12,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from psem_model.text.figures import Unit, unit_of
-from spec.numbers.arithmetic import Number
+
+if TYPE_CHECKING:
+    from spec.numbers.arithmetic import Number
 
 NAME = re.compile(r"[A-Za-z]\w*")  # a symbol, or a function, of a formula
 VERSION = 3  # of the documents for programs: raised when a key changes its meaning or goes

@@ -78,7 +78,7 @@ def elements_sent(op: Op, schedule: Schedule, sizes: Sizes) -> Number:
             return sizes.owners.sent_to_sum(devices, op.within)
         chunk = replace(sizes, owners=None, cut=()).slice(op.axes)  # of whole units, whoever owns them
     if op.kind is Kind.BROADCAST:  # along a chain: all but the last device send all of it
-        return whole if devices > 1 else 0
+        return whole if devices != 1 else 0
     return COLLECTIVES[op.kind.value].volume(devices, chunk)
 
 

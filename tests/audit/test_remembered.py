@@ -2,20 +2,20 @@
 
 import json
 import os
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from proofs import registry
 from proofs.registry import select
 from proofs.trusted import oracle
-from psem_model.audit import proving, remembered
-from psem_model.audit.sources import Sources
+from psem_model.audit import proving, remembered, sources
 from psem_model.text import places
 from psem_model.text.errors import UserError
+from tests.support.sources import of_sources
 
 IDS = ("S1", "M8", "R4")
 
@@ -96,8 +96,17 @@ def test_that_a_memory_is_damaged_is_said_once_and_not_of_one_that_is_stale(
     path.write_text(path.read_text().replace('"refuted"', '"proved"', 1))
     assert psem("prove", *IDS)[2] == "psem: remembered.json is damaged: nothing in it is believed\n"
     assert psem("prove", *IDS)[2] == ""
-    monkeypatch.setattr(remembered, "key", lambda *_: "of other sources")
+    of_sources(monkeypatch, lambda *_: "others")
     assert psem("prove", *IDS)[2] == ""
+
+
+@pytest.mark.parametrize("text", ["[" * 200_000, "\0", '"' * 3, ""])
+def test_what_is_no_memory_is_said_in_one_line(prove, psem, tmp_path, text):
+    path = tmp_path / remembered.NAME
+    path.write_text(text)
+    code, _, err = psem("prove", *IDS)
+    assert (code, err) == (0, "psem: remembered.json is damaged: nothing in it is believed\n")
+    assert prove()[1] == []
 
 
 def test_an_entry_without_a_field_is_not_believed_whatever_its_digest(prove, tmp_path):
@@ -105,142 +114,140 @@ def test_an_entry_without_a_field_is_not_believed_whatever_its_digest(prove, tmp
     path = tmp_path / remembered.NAME
     document = json.loads(path.read_text())
     del document["claims"]["S1"]["axioms"]
-    document["digest"] = remembered._digest(document["fit"], document["claims"])
+    document["digest"] = remembered._digest(document["claims"], document["fit"])
     path.write_text(json.dumps(document))
     assert prove()[1] == ["S1"]
 
 
-@pytest.fixture
-def folder(monkeypatch, tmp_path):
-    """A folder of packages of its own: files by name, and what is in each."""
-    packages = tmp_path / "packages"
-    monkeypatch.setattr(places, "PACKAGES", packages)
-
-    def write(**files):
-        for name, text in files.items():
-            path = packages / name.replace("__", "/")
-            path = path.with_suffix(".toml" if path.name == "claims" else ".py")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-        return packages
-
-    write(proofs__registry="", proofs__claims="")
-    return write
-
-
-def test_a_changed_source_is_proved_again_where_it_is_used(prove, folder):
-    folder(
-        proofs__shards='from spec.devices import layouts\n@claim("S1")\n@claim("M8")\n',
-        proofs__rules='import proofs.tools.sums as sums\n@claim("R4")\n',
-        spec__devices__layouts="x = 1\n",
-        proofs__tools__sums="x = 1\n",
-    )
-    prove()
-    folder(spec__devices__layouts="x = 2\n")
-    assert prove()[1] == ["S1", "M8"]
-    folder(proofs__tools__sums="x = 2\n")
-    assert prove()[1] == ["R4"]
-    folder(proofs__registry="x = 2\n")
-    assert prove()[1] == ["S1", "M8", "R4"]
-    folder(proofs__claims="x = 2\n")
-    assert prove()[1] == []
-
-
-def test_a_claim_is_proved_again_if_its_row_is_another(prove, monkeypatch):
-    prove()
-    rows = [replace(claim, caveat="another") if claim.id == "S1" else claim for claim in select([])]
-    monkeypatch.setattr(registry, "claims", lambda: rows)
-    assert prove()[1] == ["S1"]
-
-
-def test_of_the_same_texts_the_solver_is_not_asked_again(prove, monkeypatch):
+def test_changed_sources_make_outcomes_stale_and_not_answers(prove, monkeypatch):
     first, _ = prove()
-    monkeypatch.setattr(Sources, "digest", lambda *_: "of other sources")
-    before = oracle.VERSION
+    of_sources(monkeypatch, lambda packages=sources.PROVED: f"others: {packages == remembered.ASKS}")
+    again, proved = prove()
+    assert proved == ["S1", "M8", "R4"]
+    assert again["answers_remembered"] == 0  # they were put by other code
+    of_sources(monkeypatch, lambda packages=sources.PROVED: f"more: {packages == remembered.ASKS}"[-4:])
+    assert prove()[0]["answers_remembered"] == 0
+    unlike = {True: "as before", False: "others"}
+    of_sources(monkeypatch, lambda packages=sources.PROVED: unlike[packages == remembered.ASKS])
+    prove()
+    unlike[False] = "still others"
     with monkeypatch.context() as patch:
         patch.setattr(oracle._Session, "answers", lambda *_: pytest.fail("asked again"))
         again, proved = prove()
     assert proved == ["S1", "M8", "R4"]
     assert timeless(again) == timeless(first)
     assert again["answers_remembered"] >= 5
-    monkeypatch.setattr(Sources, "digest", lambda *_: "of still others")
-    monkeypatch.setattr(oracle, "VERSION", before + " and another")
-    assert prove()[0]["answers_remembered"] == 0
 
 
-def test_a_claim_that_is_marked_nowhere_or_twice_is_made_of_no_files(folder):
-    folder(proofs__one='@claim("S1")\n@claim("S2")\n', proofs__two='@claim("S2")\n')
-    found = Sources()
-    assert found.of("S2") == found.of("S3") == []
-    assert Path("proofs/one.py") in found.of("S1")
+def test_of_sources_that_change_meanwhile_nothing_is_remembered(prove, monkeypatch):
+    monkeypatch.setattr(sources, "at_first", lambda packages=sources.PROVED: "before")
+    assert prove()[1] == prove()[1] == ["S1", "M8", "R4"]
 
 
-def test_a_claim_is_made_of_what_it_imports_in_any_way_and_of_its_packages(folder):
-    folder(
-        proofs__one="""
-from spec.a import b, (
-    c,
-)
-import spec.d.e as e
-@claim("S1")
-def f(k):
-    from spec.g import x
-""",
-        **{f"spec__{name}": "" for name in ("a____init__", "a__b", "d__e", "g", "other")},
-    )
-    (folder() / "spec" / "a").mkdir(exist_ok=True)
-    assert {path.as_posix() for path in Sources().of("S1")} >= {
-        "proofs/one.py",
-        "proofs/registry.py",
-        "spec/a/b.py",
-        "spec/d/e.py",
-        "spec/g.py",
-    }
-    assert Path("spec/other.py") not in Sources().of("S1")
+def test_sources_are_looked_at_before_what_proves_is_imported():
+    """A file that is edited while a command starts is not taken for the one that is proved."""
+    code = """
+import sys
+from psem_model.audit import sources
+from psem_model.commands.cli import main
+def at_first(*_):
+    print(sorted(name for name in sys.modules if name.split(".")[0] in ("spec", "proofs")))
+    raise SystemExit(7)
+sources.at_first = at_first
+main(["prove", "S1"])
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (7, "[]\n")
 
 
-def test_all_that_runs_in_a_proof_is_in_the_files_that_its_claim_is_made_of():
-    """Whatever is imported, by whatever name: functions that are called are of these files."""
-    sources, unknown = Sources(), {}
-    for claim in select(["C1", "S1", "M8", "R4", "B4", "K6", "K9", "E2", "E11", "A5"]):
-        files = {places.PACKAGES / path for path in sources.of(claim.id)}
-        ran = {Path(file) for file in _run(claim)}
-        ours = {path for path in ran if path.is_relative_to(places.PACKAGES / "spec")}
-        ours |= {path for path in ran if path.is_relative_to(places.PACKAGES / "proofs")}
-        assert len(ours) > 5
-        unknown[claim.id] = ours - files
-    assert not any(unknown.values()), unknown
-
-
-def _run(claim):
-    ran = set()
-    sys.setprofile(lambda frame, *_: ran.add(frame.f_code.co_filename))
-    try:
-        assert registry.prove(claim).as_expected
-    finally:
-        sys.setprofile(None)
-    return ran
-
-
-def test_the_key_of_folders_is_of_every_file(folder):
-    packages = folder(spec__room__rule="x = 1\n", proofs__room__rule="x = 1\n")
-    keys = {remembered.key_of_folders.__wrapped__()}
-    folder(spec__room__rule="x = 2\n")
-    keys.add(remembered.key_of_folders.__wrapped__())
-    folder(proofs__claims="x = 2\n")
-    keys.add(remembered.key_of_folders.__wrapped__())
-    (packages / "spec" / "room" / "rule.py").rename(packages / "spec" / "room" / "law.py")
-    keys.add(remembered.key_of_folders.__wrapped__())
-    assert len(keys) == 4
-
-
-def test_what_is_not_as_expected_is_not_remembered(tmp_path, monkeypatch):
+def test_what_is_not_as_expected_is_not_remembered_and_forgotten(tmp_path, monkeypatch):
     monkeypatch.setattr(places, "BUILD", tmp_path)
     (outcome,) = proving.outcomes(select(["S1"]))
-    remembered.Memory().keep([replace(outcome, verdict="failed")], fit=True)
-    assert remembered.Memory().outcomes(select(["S1"])) == {}
-    remembered.Memory().keep([outcome], fit=True)
-    assert [*remembered.Memory().outcomes(select(["S1"]))] == ["S1"]
+    failed = replace(outcome, verdict="failed")
+    for found, known in ((failed, []), (outcome, ["S1"]), (failed, [])):
+        remembered.Memory().change([found])
+        assert [*remembered.Memory().outcomes(select(["S1"]))] == known
+
+
+def test_a_run_that_reads_no_memory_forgets_what_it_finds_wrong(prove, psem, monkeypatch, tmp_path):
+    prove()
+    monkeypatch.setattr("psem_model.check.claims.prove", lambda claim, *_: _failed(claim))
+    assert psem("prove", "S1", "--no-cache")[0] == 1
+    assert [*remembered.Memory().outcomes(select(IDS))] == ["M8", "R4"]
+
+
+def _failed(claim):
+    return registry.Result(claim, "failed", (), (), 0.0, "S1: not proved")
+
+
+def test_runs_at_once_remember_what_both_find(prove, tmp_path, monkeypatch):
+    """A run writes beside what another has written since it began."""
+    memory = remembered.Memory
+    first, *others = proving.outcomes(select(IDS))
+
+    def read_meanwhile(*args, **options):
+        found = memory(*args, **options)
+        memory().change(others)
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(proving, "Memory", read_meanwhile)
+        assert proving.run([first.claim.id], as_json=True, cached=True) == 0
+    assert {*remembered.Memory().outcomes(select(IDS))} == {*IDS}
+
+
+@pytest.fixture
+def package(monkeypatch, tmp_path):
+    """The folder of a package that Python finds."""
+    folder = tmp_path / "some_package"
+    (folder / "room").mkdir(parents=True)
+    for name in ("__init__.py", "room/__init__.py", "room/rule.py"):
+        (folder / name).write_text("x = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    return folder
+
+
+def test_a_hash_is_of_every_file_by_its_name_and_whatever_it_is(package, tmp_path):
+    def change(name, text):
+        return lambda: (package / name).write_text(text)
+
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "law.py").write_text("x = 1\n")
+    changes = [
+        change("room/rule.py", "x = 2\n"),
+        change("claims.toml", ""),
+        change("numbers.json", "0"),
+        change("room/further.so", "\0"),
+        lambda: (package / "room" / "rule.py").rename(package / "room" / "law.py"),
+        lambda: (package / "linked").symlink_to(elsewhere),
+        lambda: (elsewhere / "law.py").write_text("x = 2\n"),
+    ]
+    hashes = [sources.hash_of(["some_package"])]
+    for made in changes:
+        made()
+        hashes.append(sources.hash_of(["some_package"]))
+    assert len({*hashes}) == len(hashes) == len(changes) + 1
+
+
+def test_what_python_makes_and_what_is_no_file_is_in_no_hash(package):
+    before = sources.hash_of(["some_package"])
+    (package / "__pycache__").mkdir()
+    (package / "__pycache__" / "rule.pyc").write_text("x")
+    (package / ".#rule.py").symlink_to("nobody@nowhere")
+    (package / "folder.py").mkdir()
+    assert sources.hash_of(["some_package"]) == before
+    assert sources.hash_of() != sources.hash_of(["spec"])
+
+
+def test_a_claim_that_stands_twice_is_told_when_all_are_proved(psem, monkeypatch, tmp_path):
+    monkeypatch.setattr(places, "BUILD", tmp_path)
+    (row,) = select(["S1"])
+    for module in (registry, proving):
+        monkeypatch.setattr(module, "claims", lambda: [row, replace(row, caveat="another")])
+    code, _, err = psem("prove")
+    assert code == 1
+    assert "psem: claim S1 stands twice in proofs/claims.toml\n" in err
 
 
 def test_several_processes_come_to_the_same_in_the_same_order(prove):

@@ -11,14 +11,17 @@ from proofs.trusted.theorem import read
 from psem_check.check import check
 from psem_check.reader import Graph
 from psem_check.tree import RULES, Part
-from psem_model.audit import remembered
+from psem_model.audit import sources
+from psem_model.audit.sources import hash_of
 from psem_model.certify import __main__ as command
 from psem_model.certify import certificate as certificates
-from psem_model.certify import prover, questions
+from psem_model.certify import notes, prover, questions
+from psem_model.certify import run as making
 from psem_model.certify.questions import key_of, question
 from psem_model.certify.search import search
 from psem_model.certify.tree import tree
 from tests.support.certificates import made, proofs_in, rejected, unproved
+from tests.support.sources import of_sources
 
 
 @pytest.fixture
@@ -86,7 +89,7 @@ def test_a_kept_proof_that_is_forged_is_rejected_by_the_checker(folder):
 @pytest.fixture
 def certify(folder, monkeypatch, capfd):
     """certify() -> whether the certificate of a claim was made, and whether it was checked."""
-    monkeypatch.setattr(command, "BUILD", folder)
+    monkeypatch.setattr(making, "BUILD", folder)
     monkeypatch.delenv("PSEM_NO_CACHE")
 
     def run():
@@ -108,11 +111,17 @@ def test_a_certificate_is_made_again_if_it_is_damaged_or_of_other_sources(folder
     assert path.read_bytes() == whole
     (folder / "certificate-S1.json.made").write_bytes(b"\xff")
     assert certify() == (True, False)
-    monkeypatch.setattr(remembered, "key_of_folders", lambda folders: "others")
+    of_sources(monkeypatch, lambda packages: "others")
     assert certify() == (True, True)
     assert certify() == (False, False)
     monkeypatch.setenv("PSEM_NO_CACHE", "1")
     assert certify() == (True, True)
+
+
+def test_of_sources_that_change_while_it_is_made_nothing_is_noted(folder, monkeypatch, certify):
+    monkeypatch.setattr(sources, "at_first", lambda packages: "others")
+    assert certify() == certify() == (True, True)
+    assert not (folder / "certificate-S1.json.made").exists()
 
 
 def test_it_is_checked_again_if_another_checker_checked_it_or_the_note_is_damaged(
@@ -128,23 +137,21 @@ def test_it_is_checked_again_if_another_checker_checked_it_or_the_note_is_damage
     ):
         note.write_bytes(damaged)
         assert certify() == (False, True)
-    of = {certificates.MADE.folders: remembered.key_of_folders(certificates.MADE.folders)}
-    monkeypatch.setattr(
-        remembered, "key_of_folders", lambda folders: of.get(folders, "another checker")
-    )
+    of = {notes.MADE.packages: hash_of(notes.MADE.packages)}
+    of_sources(monkeypatch, lambda packages: of.get(packages, "another checker"))
     assert certify() == (False, True)
     assert certify() == (False, False)
 
 
 def test_what_is_not_checked_is_not_noted_and_is_looked_at_every_time(folder, monkeypatch, capfd):
-    monkeypatch.setattr(command, "BUILD", folder)
+    monkeypatch.setattr(making, "BUILD", folder)
     monkeypatch.delenv("PSEM_NO_CACHE")
     path = folder / "certificate-S1.json.xz"
     document = certificates.certificate(results("S1"))
     for place, key in proofs_in(document):
         place[key] = "none"
     path.write_bytes(certificates.compressed(document, lambda done, of: None))
-    certificates.MADE.beside(path).write_text(certificates.MADE.of(path))  # forged
+    notes.MADE.beside(path).write_text(notes.MADE.of(path))  # forged
     for _ in range(2):
         assert command.main(["S1"]) == 1
         assert "REJECTED: S1: " in capfd.readouterr().out
@@ -153,7 +160,7 @@ def test_what_is_not_checked_is_not_noted_and_is_looked_at_every_time(folder, mo
 def test_a_certificate_of_some_claims_is_not_that_of_others(folder):
     one, all_ = (folder / f"certificate{ids}.json.xz" for ids in ("-S1", ""))
     one.write_bytes(b"")
-    note = certificates.MADE
+    note = notes.MADE
     note.beside(one).write_text(note.of(one))
     assert note.holds(one)
     for suffix in (".xz", ".made"):

@@ -141,6 +141,15 @@ def test_a_shift_that_is_a_multiple_of_few_sizes_is_rejected_with_others(psem):
     assert psem("predict", "--schedule", file, *PSI, "--devices", 3)[0] == 0
 
 
+@pytest.mark.parametrize("devices", [1, 4])
+def test_a_broadcast_in_a_schedule_sends_what_the_simulator_counts(psem, tmp_path, devices):
+    file, written = tmp_path / "published.toml", psem("derive", "dp")[1]
+    published = '{ op = "broadcast", source = "parameters", axes = ["batch"] },'
+    file.write_text(written.replace('{ op = "reset"', published + '\n  { op = "reset"'))
+    asked = ["--schedule", file, "--devices", devices, "--psi", 1000]
+    assert (psem("predict", *asked)[0], psem("simulate", *asked)[0]) == (0, 0)
+
+
 def test_the_unit_of_a_models_shape_is_its_largest_part(predicted):
     """Whether a sample has a length or not: a layer of 202,383,360; 32,000 x 4,096 words are fewer."""
     shape = {"devices": 8, "config": "examples/configurations/llama-2-7b.json"}

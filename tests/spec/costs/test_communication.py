@@ -1,9 +1,18 @@
-"""What is moved of whole weights, of which devices have slices."""
+"""What is moved of whole weights, of which devices have slices; what is sent of what is broadcast."""
 
+from dataclasses import replace
+
+import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spec.costs.communication import most_touched
+from spec.costs.communication import elements_sent, most_touched
+from spec.costs.memory import Sizes
+from spec.derivation.schedules import schedule_of
+from spec.language.schedule import Buffer, Kind, Op, Phase
+from spec.models.states import MIXED_ADAM
+from spec.plans.placement import BATCH
+from spec.plans.strategies import STRATEGIES
 
 
 def touched_at_most(weights, size):
@@ -34,3 +43,15 @@ def test_layers_that_are_alike_are_touched_as_if_they_were_listed(runs, size):
 def test_slices_may_be_as_many_as_one_likes():
     # one has the last of the first weight, and the first of the third
     assert most_touched([([10**30, 1, 10**30], 1)], 3) == 2 * 10**30 + 1
+
+
+@given(st.integers(1, 8), st.integers(1, 50))
+def test_all_but_the_last_device_send_all_of_what_is_broadcast(devices, psi):
+    schedule = schedule_of(STRATEGIES["dp"])
+    whole = Buffer.PARAMETERS, Buffer.PARAMETERS
+    published = Op(Kind.BROADCAST, Phase.PUBLISH, *whole, axes=(BATCH,))
+    asked = replace(schedule, finish=(*schedule.finish, published))
+    n = sympy.Symbol("N", positive=True, integer=True)
+    sent = elements_sent(published, asked, Sizes(psi, {BATCH: devices}, MIXED_ADAM))
+    assert sent == (psi if devices > 1 else 0)
+    assert elements_sent(published, asked, Sizes(psi, {BATCH: n}, MIXED_ADAM)) == psi

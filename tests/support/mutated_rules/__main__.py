@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from proofs.registry import ROOT
-from psem_model.audit.remembered import key
+from psem_model.audit.sources import at_first
 from psem_model.text.progress import ticker
 from tests.support.mutated_rules.feeds import feeds, keep, kept, users
 from tests.support.mutated_rules.page import (
@@ -48,10 +48,10 @@ AGAIN = ("--unnoticed", "--unexplained")
 def known_feeds():
     """What each claim uses, of the sources as they are."""
     path = BUILD / "feeds.json"
-    fed = kept(path, key())
+    fed = kept(path, at_first())
     if fed is None:
         fed = feeds()
-        keep(path, key(), fed)
+        keep(path, at_first(), fed)
     return fed
 
 
@@ -89,7 +89,7 @@ def told(label, places):
 
 def main(text=""):
     """Try what TEXT selects; raises KeyboardInterrupt once the page has what was tried until then."""
-    results, every = Results(BUILD / "mutants.json", key()), places()
+    results, every = Results(BUILD / "mutants.json", at_first()), places()
     log = read_log() if text in AGAIN else []
     settled = {key_of(entry): Result(entry.by, entry.who) for entry in log if is_settled(entry, text)}
     if text == "--unexplained":  # claims were asked before
