@@ -12,12 +12,14 @@ from psem_model.simulator import Run
 from psem_model.simulator.distributed import DistributedModel
 from psem_model.simulator.network import Network, OpKey
 from spec.costs.memory import MODEL_STATES
+from spec.costs.model_costs import is_at_most
 from spec.devices.mesh import along_devices
 from spec.language.schedule import Schedule
 from spec.models.states import State
 from spec.numbers.arithmetic import Number
 
 Axes = tuple[str, ...]
+Along = tuple[Axes, bool]  # what is sent along some axes; whether that is predicted at most
 
 
 def of_schedule(run: Run, costs: StageCosts) -> Iterator[Figure]:
@@ -76,22 +78,26 @@ def of_stage(run: DistributedModel, costs: StageCosts) -> Iterator[Figure]:
     fullest = max(block.fullest for chunk in stage.chunks for block in chunk)
     words = "computed with at the fullest, bytes"
     yield Figure("computing", words, fullest, costs.transient["computing"])
-    has, has_bytes, needs, needs_bytes = (Counter[Axes]() for _ in range(4))
-    for axes, sent, size in _sent(run, costs):
-        has[axes] += sent
-        has_bytes[axes] += size
+    has, has_bytes, needs, needs_bytes = (Counter[Along]() for _ in range(4))
+    for along, sent, size in _sent(run, costs):
+        has[along] += sent
+        has_bytes[along] += size
     for moved in costs.moved:
         if not moved.to_host:
-            needs[moved.axes] += moved.elements
-            needs_bytes[moved.axes] += moved.bytes
-    for axes in dict.fromkeys([*needs, *has]):
-        along = f"along {' x '.join(axes)}"
-        yield Figure(f"sent {along}", f"sent {along} per step, elements", has[axes], needs[axes])
-        sizes = has_bytes[axes], needs_bytes[axes]
-        yield Figure(f"bytes {along}", f"sent {along} per step, bytes", *sizes)
+            needs[moved.axes, moved.at_most] += moved.elements
+            needs_bytes[moved.axes, moved.at_most] += moved.bytes
+    every = dict.fromkeys([*needs, *has])
+    for along in every:
+        axes, at_most = along
+        words = f"along {' x '.join(axes)}{' for experts' * at_most}"
+        sizes = has[along], needs[along], at_most
+        yield Figure(f"sent {words}", f"sent {words} per step, elements", *sizes)
+        sizes = has_bytes[along], needs_bytes[along], at_most
+        yield Figure(f"bytes {words}", f"sent {words} per step, bytes", *sizes)
     networks = (stage.devices.network, *(placed.run.network for placed in stage.placed))
     over_host_link = sum(network.host_bytes for network in networks)
-    yield from _in_all(has.total(), has_bytes.total(), over_host_link, costs)
+    at_most = any(at_most for _, at_most in every)
+    yield from _in_all(has.total(), has_bytes.total(), over_host_link, costs, at_most)
 
 
 def _at_rest(resting: Mapping[State, Number], costs: StageCosts) -> Iterator[Figure]:
@@ -100,26 +106,30 @@ def _at_rest(resting: Mapping[State, Number], costs: StageCosts) -> Iterator[Fig
         yield Figure(state.value, words, resting[state], costs.resting[state])
 
 
-def _in_all(elements: Number, size: Number, host_link: Number, costs: StageCosts) -> Iterator[Figure]:
-    yield Figure("elements", "sent per step, elements", elements, costs.elements)
-    yield Figure("bytes", "sent per step, bytes", size, costs.bytes)
+def _in_all(
+    elements: Number, size: Number, host_link: Number, costs: StageCosts, at_most: bool = False
+) -> Iterator[Figure]:
+    yield Figure("elements", "sent per step, elements", elements, costs.elements, at_most)
+    yield Figure("bytes", "sent per step, bytes", size, costs.bytes, at_most)
     yield Figure("host_bytes", "over the host link, bytes", host_link, costs.host_bytes)
 
 
-def _sent(run: DistributedModel, costs: StageCosts) -> Iterator[tuple[Axes, int, Number]]:
-    """The axes, elements and bytes that the device of a stage that sends most sends."""
+def _sent(run: DistributedModel, costs: StageCosts) -> Iterator[tuple[Along, int, Number]]:
+    """What the device of a stage that sends most sends: its axes, elements and bytes."""
     stage, number = run.stages[costs.number], costs.number
     here = slice(number * run.inner, (number + 1) * run.inner)  # among the devices of all stages
     of_parts = {block.name: block.program for chunk in stage.chunks for block in chunk}
 
-    def of_program(op: OpKey) -> Axes:
+    def of_program(op: OpKey) -> Along:
         name, phase = op[0].split()
-        return of_parts[name].axes_of(getattr(of_parts[name], phase)[op[1]])
+        program, plan = of_parts[name], costs.plan
+        line = getattr(program, phase)[op[1]]
+        return program.axes_of(line), is_at_most(line, program, plan.indices, plan.mesh)
 
-    def of_stages(_: OpKey) -> Axes:
-        return (costs.plan.step.pipe or "",)
+    def of_stages(_: OpKey) -> Along:
+        return (costs.plan.step.pipe or "",), False
 
-    networks: list[tuple[Network, slice, Callable[[OpKey], Axes]]] = [
+    networks: list[tuple[Network, slice, Callable[[OpKey], Along]]] = [
         (stage.devices.network, slice(None), of_program),
         *((p.run.network, p.rows(number), _axes_in(p.placing.schedule)) for p in stage.placed),
         *(
@@ -128,18 +138,18 @@ def _sent(run: DistributedModel, costs: StageCosts) -> Iterator[tuple[Axes, int,
         ),
         (run.boundary, here, of_stages),
     ]
-    for network, devices, axes_of in networks:
+    for network, devices, along_of in networks:
         for op, elements in network.sent.items():
             most = int(elements[devices].max())
-            yield axes_of(op), most, most * network.widths[op]
+            yield along_of(op), most, most * network.widths[op]
 
 
-def _axes_in(schedule: Schedule) -> Callable[[OpKey], Axes]:
+def _axes_in(schedule: Schedule) -> Callable[[OpKey], Along]:
     """Of an operation of a schedule."""
 
-    def axes_of(op: OpKey) -> Axes:
+    def along_of(op: OpKey) -> Along:
         part, number = op
         ops: tuple[Any, ...] = getattr(schedule, part)
-        return along_devices(ops[number].axes)
+        return along_devices(ops[number].axes), False
 
-    return axes_of
+    return along_of

@@ -14,6 +14,7 @@ from spec.costs.model_costs import (
     elements,
     elements_moved,
     fullest_moment,
+    is_at_most,
     kept_bytes,
     messages,
     waiting_bytes,
@@ -49,6 +50,7 @@ class Traffic:
     elements: Number
     bytes: Number
     collective: str
+    at_most: bool  # by choices of experts, as even as they are
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class Moved:
     bytes: Number
     to_host: bool = False
     op: Op | None = None  # of the states' schedule
+    at_most: bool = False
 
 
 @dataclass(frozen=True)
@@ -144,10 +147,9 @@ class PartCosts:
                     width = line.value.width
                     phase_of = AGAIN if again else phase
                     count = messages(line, program, self.mesh)
-                    by = program.sent_by(line)
-                    found.append(
-                        Traffic(line, program.axes_of(line), phase_of, count, sent, sent * width, by)
-                    )
+                    of = line, program.axes_of(line), phase_of, count, sent, sent * width
+                    at_most = is_at_most(line, program, self.indices, self.mesh)
+                    found.append(Traffic(*of, program.sent_by(line), at_most))
         return tuple(found)
 
     def sent(self, *phases: str) -> Number:
@@ -159,7 +161,8 @@ class PartCosts:
         name = self.program.part.name
         for t in (t for t in self.traffic if t.elements):
             what, sent = t.move.value.plain_name, (times * t.elements, times * t.bytes)
-            yield Moved(what, t.collective, t.axes, t.phase, name, times, *sent)
+            of = what, t.collective, t.axes, t.phase, name, times
+            yield Moved(*of, *sent, at_most=t.at_most)
 
     def to_host(self, times: Number) -> Iterator[Moved]:
         """What is kept for backward, to the host after forward, and back before backward."""

@@ -28,7 +28,7 @@ from psem_model.simulator.run import Trial
 from psem_model.simulator.single_model import SingleModel
 from psem_model.simulator.slices import Grid, Slices, cut, in_order
 from psem_model.simulator.stages import NOT_KEPT, Kept, Stage
-from psem_model.simulator.tables import OUTSIDE, Cell, Key, Tables, TransformerTables
+from psem_model.simulator.tables import OUTSIDE, Key, Tables, TransformerTables
 from psem_model.simulator.transformer import SingleTransformer
 from spec.language.programs import Program
 from spec.meaning.match import Copies, Place
@@ -59,22 +59,8 @@ def _single(
     if isinstance(model, Custom):
         return SingleCustom(model, Tables(numbers, model.sizes(*sizes), seed), micro_batches, stateful)
     cells = grid.cells() if model.experts else None
-    if cells and prod(grid.counts("e")) > 1:
-        _require_even(cells, model)
-    tables = TransformerTables(numbers, model, *sizes, seed, cells)
+    tables = TransformerTables(numbers, model, *sizes, seed, cells, prod(grid.counts("e")))
     return SingleTransformer(tables, micro_batches, stateful)
-
-
-def _require_even(cells: Sequence[Cell], model: Transformer) -> None:
-    """Raise ValueError where devices exchange tokens, and not as many of each expert."""
-    samples, positions = cells[0]
-    tokens = len(samples) * len(positions)
-    if tokens * model.takes_each % model.experts:
-        raise ValueError(
-            f"{tokens} tokens, each to {model.takes_each} of {model.experts} experts, which several "
-            "devices have: not even, and what a device sends then is predicted at most, not exactly; "
-            f"expected choices that are a multiple of {model.experts}, or all experts on each device"
-        )
 
 
 class DistributedModel(Trial):

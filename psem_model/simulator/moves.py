@@ -30,7 +30,7 @@ def move(
             return _reduce_scatter(value, axis, after, grid, numbers, network)
         case "all_reduce":
             group = grid.cluster.group(over)
-            sizes = _sizes(value, -(-value.elements // group.size))
+            sizes = -(-value.filled // group.size) if value.slots else None
             found = ring.summed(value.array[None], group, numbers.add, network, sizes)[0]
             return replace(value, array=found)
         case "all_to_all":
@@ -80,7 +80,7 @@ def _merged(chunks: Array, value: Slices, index: str, places: Array) -> Slices:
 
 def _all_gather(value: Slices, axis: str, index: str, grid: Grid, network: Network) -> Slices:
     group = grid.cluster.group((axis,))
-    chunks = ring.all_gather(value.array[None], group, network, _sizes(value, value.elements))[0]
+    chunks = ring.all_gather(value.array[None], group, network, _sizes(value))[0]
     return _unpadded(_merged(chunks, value, index, value.where[index][group.members]), index, grid)
 
 
@@ -115,13 +115,13 @@ def _reduce_scatter(
     parts = _parts(value, axis, index, grid)
     group, chunks = grid.cluster.group((axis,)), _chunks(value, index, parts)
     own = replace(value, array=chunks[0, :, 0], where=_own(value, axis, index, parts, grid))
-    sizes = _sizes(value, own.elements)
-    return replace(own, array=ring.reduce_scatter(chunks, group, numbers.add, network, sizes)[0])
+    sent = ring.reduce_scatter(chunks, group, numbers.add, network, _sizes(own))[0]
+    return replace(own, array=sent)
 
 
-def _sizes(value: Slices, elements: int) -> Array | None:
-    """Elements of a message of each device, if those of empty slots are not sent."""
-    return np.full(len(value.array), elements) if value.slots else None
+def _sizes(value: Slices) -> Array | None:
+    """Elements of each device's slices, if those of empty slots are not sent."""
+    return value.filled if value.slots else None
 
 
 def _all_to_all(
@@ -129,9 +129,18 @@ def _all_to_all(
 ) -> Slices:
     parts = _parts(value, axis, after, grid)
     group, chunks = grid.cluster.group((axis,)), _chunks(value, after, parts)
-    received = ring.all_to_all(chunks, group, network)[0]
+    sizes = None
+    if value.slots:
+        sizes = np.stack([_part(value, after, at).filled for at in np.moveaxis(parts, 1, 0)], 1)
+    received = ring.all_to_all(chunks, group, network, sizes)[0]
     own = replace(value, where=_own(value, axis, after, parts, grid))
     return _merged(received, own, before, value.where[before][group.members])
+
+
+def _part(value: Slices, index: str, at: Array) -> Slices:
+    """Some places of each device along an index."""
+    where = {**value.where, index: np.take_along_axis(value.where[index], at, 1)}
+    return replace(value, array=take(value.array, value.axis(index), at), where=where)
 
 
 def _slice(value: Slices, axis: str, index: str, grid: Grid) -> Slices:

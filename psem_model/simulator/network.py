@@ -157,14 +157,20 @@ def summed(
     return total[..., : rows.shape[-1]].reshape(values.shape)
 
 
-def all_to_all(chunks: Array, group: Group, network: Network) -> Array:
-    """Chunk i (parts, devices, n, size) of each device, on the group's i-th, in order of senders."""
+def all_to_all(chunks: Array, group: Group, network: Network, sizes: Array | None = None) -> Array:
+    """Chunk i (parts, devices, n, size) of each device, on the group's i-th, in order of senders.
+
+    `sizes` (devices, n): elements of each chunk, if the rest of it is not sent.
+    """
     n, here, position = group.size, group.devices, group.position
     received = np.empty_like(chunks)
     received[:, here, position] = chunks[:, here, position]
     for step in range(1, n):
-        outgoing = chunks[:, here, (position + step) % n]
-        received[:, here, (position - step) % n] = network.move(outgoing, group.other(-step), here)
+        to = (position + step) % n
+        of = None if sizes is None else sizes[here, to]
+        received[:, here, (position - step) % n] = network.move(
+            chunks[:, here, to], group.other(-step), here, of
+        )
     return received
 
 

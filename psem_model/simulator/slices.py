@@ -46,20 +46,23 @@ class Slices:
 
     @property
     def elements(self) -> int:
-        """How many each device has, with padding; of slots of experts, without empty ones."""
+        """How many each device has, with padding; the first one, in filled slots of experts."""
         if self.slots:
-            return self._filled(self.slots)
+            return int(self.filled[0])
         if not self.repeats:
             return prod(self.array.shape[1:])
         sizes = zip(self.indices, self.array.shape[1:], strict=True)
         return prod(size for index, size in sizes if index not in self.repeats)
 
-    def _filled(self, slots: Slots) -> int:
-        """Elements of filled slots: those of a device's tokens, of which each has as many."""
-        rows = slots.filled[self.where["e"][0][:, None], self.where["c"][0]]
+    @cached_property
+    def filled(self) -> Array:
+        """Elements of each device's slots (devices,), without empty ones."""
+        if self.slots is None:
+            return np.full(len(self.array), self.elements)
+        rows = self.slots.filled[self.where["e"][:, :, None], self.where["c"][:, None]]
         sizes = zip(self.indices, self.array.shape[1:], strict=True)
         of_slot = prod(int(size) for index, size in sizes if index not in SLOTTED)
-        return int(rows.sum()) * of_slot
+        return np.asarray(rows.sum((1, 2)) * of_slot)
 
     def axis(self, index: str) -> int:
         """The array's dimension of an index."""
@@ -134,6 +137,7 @@ class Grid:
         self.known: dict[tuple[str, tuple[tuple[str, int], ...]], Array] = {}  # positions
         programs = tuple(programs)
         names = tuple(axis.name for axis in programs[0].axes)
+        self.weighing = {axis.name for axis in programs[0].axes if axis.weight_indices}
         self.rings = {axis.turns: axis.name for axis in programs[0].axes if axis.ring}
         self.cluster = Cluster(tuple((name, mesh[name]) for name in names))
         found: dict[str, set[str]] = {index: set() for index in sizes}
@@ -203,11 +207,18 @@ class Grid:
         }
 
     def cells(self) -> list[Cell]:
-        """The tokens of each cell of slots, in order."""
+        """The tokens of each cell of slots, in order.
+
+        They meet along axes that cut weights: along those of experts first, then along others.
+        """
+        meet = [axis for axis in self.cuts["c"] if axis in self.weighing]
+        meet.sort(key=lambda axis: axis in self.cuts["e"])
         found = []
         for cell in np.ndindex(self.counts("c")):
-            at = dict(zip(self.cuts["c"], cell, strict=True))
-            found.append((self._of(at, "b"), self._of(at, "s")))
+            at, before = dict(zip(self.cuts["c"], cell, strict=True)), 0
+            for axis in meet:
+                before = before * self.cluster.sizes[axis] + at[axis]
+            found.append(Cell(self._of(at, "b"), self._of(at, "s"), before))
         return found
 
     def _of(self, at: Mapping[str, int], index: str) -> Array:

@@ -17,9 +17,24 @@ from psem_model.simulator.arithmetic import PRIME, Array, Floating, integers
 from psem_model.simulator.functions import Functions
 from spec.models.transformer import Transformer
 
-Cell = tuple[Array, Array]  # samples and positions of the tokens that one device has
 OUTSIDE = -1  # the layer of what is in no layer
 Key = tuple[int, str]  # a weight: its layer, or OUTSIDE, and its name
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The tokens that one device has: their samples and positions.
+
+    `before`: how many cells come first of those whose tokens meet at the experts of a device.
+    """
+
+    samples: Array
+    positions: Array
+    before: int = 0
+
+    @property
+    def tokens(self) -> int:
+        return len(self.samples) * len(self.positions)
 
 
 @dataclass(frozen=True)
@@ -45,16 +60,25 @@ class Slots:
     filled: Array
 
 
-def route(cells: Sequence[Cell], experts: int, chosen: int, rng: np.random.Generator) -> Slots:
-    """Each cell's tokens in a random order, dealt to the experts in turn: some may have one more."""
-    shape = tuple(1 + max(int(cell[i].max()) for cell in cells) for i in range(2))
+def route(
+    cells: Sequence[Cell], experts: int, chosen: int, rng: np.random.Generator, devices: int = 1
+) -> Slots:
+    """Each cell's tokens in a random order, dealt to the experts in turn: some may have one more.
+
+    The next cell's go on where those before it stopped, so that all that meet are as even. Experts are
+    on so many devices: those of the first come first, so that no device gets more.
+    """
+    ends = [cell.samples for cell in cells], [cell.positions for cell in cells]
+    shape = (1 + max(int(each.max()) for each in of) for of in ends)
     choices = np.zeros((*shape, chosen), np.int64)
+    order = rng.permuted(np.arange(experts).reshape(devices, -1), axis=1).ravel()
     blocks = []
-    for samples, positions in cells:
-        grid = np.stack(np.meshgrid(samples, positions, indexing="ij"), -1)
+    for cell in cells:
+        grid = np.stack(np.meshgrid(cell.samples, cell.positions, indexing="ij"), -1)
         tokens = rng.permutation(grid.reshape(-1, 2))
         count = len(tokens) * chosen
-        dealt = rng.permutation(experts)[np.arange(count) % experts].reshape(-1, chosen)
+        turns = cell.before * count + np.arange(count)
+        dealt = order[turns % experts].reshape(-1, chosen)
         choices[tokens[:, 0], tokens[:, 1]] = dealt
         own = [np.flatnonzero((dealt == expert).any(1)) for expert in range(experts)]
         slots = -(-count // experts)
@@ -98,7 +122,7 @@ class Tables:
 
 
 class TransformerTables(Tables):
-    """Those of a transformer. `cells`: the tokens of each device, for routes."""
+    """Those of a transformer. `cells`: each device's tokens, for routes to experts on `devices`."""
 
     def __init__(
         self,
@@ -108,13 +132,14 @@ class TransformerTables(Tables):
         sequence: int,
         seed: int = 0,
         cells: Sequence[Cell] | None = None,
+        devices: int = 1,
     ) -> None:
         super().__init__(numbers, model.sizes(micro_batch, sequence), seed)
-        self.model = model
-        everything = (np.arange(micro_batch), np.arange(sequence))
+        self.model, self.devices = model, devices
+        everything = Cell(np.arange(micro_batch), np.arange(sequence))
         self.cells = [everything] if cells is None else cells
         if model.experts:  # each cell has as many slots of each expert
-            each = (len(b) * len(s) * model.takes_each for b, s in self.cells)
+            each = (cell.tokens * model.takes_each for cell in self.cells)
             self.sizes["c"] = sum(-(-choices // model.experts) for choices in each)
         self._last: tuple[int, Moment, Slots] | None = None
 
@@ -178,7 +203,7 @@ class TransformerTables(Tables):
         """The routes of a layer's tokens; those asked for last are kept."""
         if self._last is None or self._last[:2] != (layer, moment):
             rng = np.random.default_rng(self.of("slots", layer, moment.step, moment.micro_batch))
-            found = route(self.cells, self.sizes["e"], self.model.takes_each, rng)
+            found = route(self.cells, self.sizes["e"], self.model.takes_each, rng, self.devices)
             self._last = layer, moment, found
         return self._last[2]
 

@@ -89,27 +89,41 @@ def _before(index: str, lies: Lies, mesh: Mesh, place: Device) -> Number:
 def elements_moved(move: Move, program: Program, indices: Indices, mesh: Mesh) -> Number:
     """Elements a device sends in a move, by ring or by pairwise exchange (claims C1 to C4).
 
-    Of choices of experts, at most: those of its tokens, but for the least that its experts can have.
+    Of choices of experts, at most: but for the least that tokens and experts of one device can share,
+    and as many as those of two can.
     """
     if not move.is_sent:
         return 0
     n = group_size(mesh, program.axes_of(move))
     has = _elements(move.value, program, indices, mesh)
     is_own = move.collective == "all_gather" or move.collective in RING
-    if isinstance(has, int) and has_slots(move.value) and move.collective == "all_to_all" and n != 1:
-        times = messages(move, program, mesh) // (n - 1)
-        return times * (has - _that_stay(move, program, indices, mesh))
-    return messages(move, program, mesh) * (has if is_own else quotient(has, n))
+    count = messages(move, program, mesh)
+    if isinstance(has, int) and has_slots(move.value) and n != 1:
+        if move.collective == "reduce_scatter":  # slices are not alike
+            return count * _elements(move.makes, program, indices, mesh)
+        if move.collective == "all_to_all":
+            least, most = _of_own(move, program, indices, mesh)
+            return min(count // (n - 1) * (has - least), count * most)
+    return count * (has if is_own else quotient(has, n))
 
 
-def _that_stay(move: Move, program: Program, indices: Indices, mesh: Mesh) -> Number:
-    """Elements of a device's own tokens in slots of its own experts, at least."""
+def is_at_most(move: Move, program: Program, indices: Indices, mesh: Mesh) -> bool:
+    """Whether what a device sends in a move depends on choices of experts, as even as they are."""
+    has = _elements(move.value, program, indices, mesh)
+    if not (has_slots(move.value) and move.is_sent and isinstance(has, int)):
+        return False
+    least, most = _of_own(move, program, indices, mesh)
+    return least != most and move.collective != "all_reduce"
+
+
+def _of_own(move: Move, program: Program, indices: Indices, mesh: Mesh) -> tuple[Number, Number]:
+    """Elements of one device's tokens in slots of one device's experts, at least and at most."""
     ends = [program.lies[value] for value in (move.value, move.makes)]
     cuts = (max(_devices(index, lies, mesh) for lies in ends) for index in (EXPERTS, SLOTS))
-    least, _ = slots_of(indices, *cuts)
     rest = tuple(index for index in move.value.indices if index not in (EXPERTS, SLOTS))
     beside = elements(replace(move.value, indices=rest), ends[0], indices, mesh)
-    return least * beside
+    least, most = slots_of(indices, *cuts)
+    return least * beside, most * beside
 
 
 def messages(move: Move, program: Program, mesh: Mesh) -> Number:

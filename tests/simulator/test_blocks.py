@@ -18,7 +18,7 @@ from psem_model.simulator.moves import move
 from psem_model.simulator.network import Network
 from psem_model.simulator.routes import to_slots, to_tokens
 from psem_model.simulator.slices import Grid, Slices, cut
-from psem_model.simulator.tables import Moment, TransformerTables, route
+from psem_model.simulator.tables import Cell, Moment, TransformerTables, route
 from psem_model.simulator.tape import Node, Tape
 from psem_model.simulator.transformer import Forward, SingleTransformer
 from spec.checking.programs import check_program
@@ -300,6 +300,21 @@ def test_a_move_that_sends_elements_of_two_widths_is_refused():
         network.serve(("move", 0), width=4)
 
 
+@given(st.integers(1, 4), st.integers(1, 3), st.integers(1, 6), st.data())
+def test_choices_of_each_device_and_of_all_that_meet_are_even_and_the_first_device_has_most(
+    devices, each, tokens, data
+):
+    experts = devices * each
+    chosen = data.draw(st.integers(1, experts))
+    cells = [Cell(np.array([i]), np.arange(tokens), i) for i in range(devices)]
+    slots = route(cells, experts, chosen, np.random.default_rng(tokens), devices)
+    counts = np.array([np.bincount(of.ravel(), minlength=experts) for of in slots.choices])
+    for of in (*counts, *np.cumsum(counts, 0)):
+        assert of.max() - of.min() < 2
+    on_device = counts.sum(0).reshape(devices, each).sum(1)
+    assert on_device[0] == on_device.max()
+
+
 @given(
     st.integers(1, 3),
     st.integers(1, 3),
@@ -313,14 +328,17 @@ def test_tokens_go_evenly_to_slots_and_come_back_once_for_each_expert_they_chose
     """As evenly as can be: of an expert, a slot of each device may be empty."""
     experts = data.draw(st.integers(chosen, 4))
     cells = [
-        (np.arange(i * samples, (i + 1) * samples), np.arange(2 * j, 2 * j + 2))
+        Cell(np.arange(i * samples, (i + 1) * samples), np.arange(2 * j, 2 * j + 2))
         for i in range(sample_cells)
         for j in range(position_cells)
     ]
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     slots = route(cells, experts, chosen, rng)
     assert all(len(set(token)) == chosen for token in slots.choices.reshape(-1, chosen))
-    where = {i: np.stack([cell[k] for cell in cells]) for k, i in enumerate("bs")}
+    where = {
+        "b": np.stack([cell.samples for cell in cells]),
+        "s": np.stack([cell.positions for cell in cells]),
+    }
     devices = len(cells)
     shape = (devices, samples, 2)
     for last in "hj":

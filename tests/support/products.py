@@ -63,10 +63,18 @@ def listed(draw, layers, virtual_stages):
     return tuple(low + owners.count(number) for number, low in enumerate(least))
 
 
+def cuts_experts(product):
+    """Whether devices exchange tokens for experts."""
+    return any("e" in axis.weight_indices for axis in product.cuts)
+
+
 @st.composite
-def plans(draw, least=1, dropout=True, kinds=tuple(Order), states=(*STRATEGIES, *OVER_ALL)):
-    """A product on a mesh of sizes up to 3, and a model and a micro-batch of sizes that it divides."""
-    product = draw(products(states))
+def plans(draw, least=1, dropout=True, kinds=tuple(Order), states=(*STRATEGIES, *OVER_ALL), even=True):
+    """A product on a mesh of sizes up to 3, and a model and a micro-batch of sizes that it divides.
+
+    `even`: where devices exchange tokens for experts, each is chosen as often; if not, they exchange.
+    """
+    product = draw(products(states) if even else products(states).filter(cuts_experts))
     mesh = {}
     for axis in product.axes:
         room = MOST // (prod(mesh.values()) * 2 ** (len(product.axes) - len(mesh) - 1))
@@ -88,7 +96,7 @@ def plans(draw, least=1, dropout=True, kinds=tuple(Order), states=(*STRATEGIES, 
         count = expert * draw(st.integers(1, 2))
         chosen = draw(st.integers(1, min(2, count)))
         of_cell = sequence // (cells * sliced)
-        if expert > 1 or draw(st.booleans()):  # what is exchanged is even
+        if (even and expert > 1) or draw(st.booleans()):
             micro_batch *= count // gcd(count, micro_batch * of_cell * chosen)
     fused = any(f.name == "fused-update" for f in product.factors)
     kind = draw(st.sampled_from(kinds))

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
-from itertools import permutations
+from itertools import combinations, permutations, product
 
 import pytest
 from hypothesis import assume, given
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from proofs.costs.model_symbols import MODELS, Symbols
 from proofs.language.programs import GPT, LLAMA
 from proofs.trusted.kernel import Kernel, KernelError
-from spec.costs.model_costs import elements, elements_moved, kept_bytes, weight_elements
+from spec.costs.model_costs import elements, elements_moved, is_at_most, kept_bytes, weight_elements
 from spec.derivation.programs import EVERYTHING, NOTHING, PAIRS, program_of
 from spec.devices.layouts import along
 from spec.language.moves import RANKS, Move
@@ -20,6 +20,7 @@ from spec.models.transformer import Transformer
 from spec.models.values import Value
 from spec.plans.model_strategies import MODEL_AXES
 from tests.support.broken import notices
+from tests.support.examples import few
 
 counts = st.integers(1, 6)
 
@@ -113,6 +114,38 @@ def test_tensor_parallelism_cuts_all_weights_but_those_of_the_features_alone(dra
     on_one, on_many = (weight_elements(program, indices, {"tensor": at}) for at in (Fraction(1), n))
     for weight, size in on_one.items():
         assert on_many[weight] == (size if weight.indices == ("h",) else size / n)
+
+
+# ------------------------------------------------- what devices exchange for experts, at most
+def even_choices(devices, experts, count):
+    """How often each device's tokens choose each expert: as evenly as can be, each device's and all."""
+    base, more = divmod(count, experts)
+    for some in product(combinations(range(experts), more), repeat=devices):
+        chosen = [[base + (expert in one) for expert in range(experts)] for one in some]
+        sums = [sum(of) for of in zip(*chosen, strict=True)]
+        if max(sums) - min(sums) < 2:
+            yield chosen
+
+
+@pytest.mark.parametrize(("devices", "each"), few([(2, 1), (2, 2), (3, 1), (2, 3), (3, 2), (4, 1)]))
+def test_devices_exchange_for_experts_as_much_as_even_choices_can_make_one_send(devices, each):
+    """By all choices: tokens go where their experts are, and what those make comes back."""
+    experts, hidden = devices * each, 3
+    for count in range(1, experts + 1):
+        model = Transformer(1, hidden, 1, 1, 1, 2, 4, experts=experts, chosen=1)
+        program = program_of(layer(model), (MODEL_AXES["ep"],))
+        indices, mesh = model.sizes(devices * count, 1), {"expert": devices}
+        there, back = (line for line in program.forward if isinstance(line, Move))
+        most = [0, 0]
+        for chosen in even_choices(devices, experts, count):
+            to = [[sum(of[i * each : (i + 1) * each]) for i in range(devices)] for of in chosen]
+            for i in range(devices):
+                most[0] = max(most[0], sum(to[i]) - to[i][i])
+                most[1] = max(most[1], sum(of[i] for of in to) - to[i][i])
+        sent = [elements_moved(move, program, indices, mesh) for move in (there, back)]
+        assert sent == [hidden * slots for slots in most]
+        uneven = count % experts != 0
+        assert [is_at_most(move, program, indices, mesh) for move in (there, back)] == [uneven] * 2
 
 
 # ------------------------------------------------------- what is moved along two axes, by hand
@@ -214,8 +247,8 @@ MUTANTS = [
     (
         "a collective sends one chunk",
         "model_costs.py",
-        "return messages(move, program, mesh) * (",
-        "return 1 * (",
+        "return count * (has",
+        "return 1 * (has",
         f"{TENSOR} {CONTEXT} {EXPERT}",
     ),
     (
