@@ -41,6 +41,7 @@ def further_schedules() -> tuple[Further, ...]:
     found = (*_of_micro_steps(), *_of_slices(), *_of_others(), *_of_groups(), *_of_numbers())
     found += (*_of_sizes(), *_of_the_first(), *_of_statistics())
     derived = (Further(name, schedule, right=True) for name, schedule in _of_placements())
+    found += (("what_grows_elsewhere_is_gathered_from_owners", _of_growing_views()),)
     return (*(Further(name, schedule) for name, schedule in found), *derived)
 
 
@@ -77,6 +78,19 @@ def _of_micro_steps() -> Iterator[tuple[str, Schedule]]:
     wrong = summed, replace(forward, source=VIEW), replace(fresh, source=VIEW)
     each = _with(dp, (forward, backward, *wrong, ADD), off, ADD)
     yield "gradients_at_sums_are_added_and_the_last_taken_off_as_often", each
+
+
+def _of_growing_views() -> Schedule:
+    """Views of the step before, which devices sum and then make their own slices of anew, are gathered:
+    what is not one's own grows in every step, and is not read.
+    """
+    dp, kept = schedule_of(STRATEGIES["dp"]), Buffer.OPTIMIZER_VIEW
+    gather = operation(Kind.ALL_GATHER, kept, VIEW, axes=EVERYONE, span=Span.UNIT)
+    reads = (replace(op, source=VIEW) for op in dp.micro_step)
+    summed = operation(Kind.ALL_REDUCE, kept, axes=EVERYONE)
+    own = operation(Kind.KEEP, PARAMETERS, kept, within=EVERYONE, span=Span.ALL_UNITS)
+    micro_step, finish = (gather, *reads), (*dp.finish, summed, own)
+    return replace(dp, micro_step=micro_step, finish=finish, start=(kept,))
 
 
 def _reset(buffer: Buffer) -> Op:
@@ -259,6 +273,8 @@ def _of_numbers() -> Iterator[tuple[str, Schedule]]:
     )
     gone = operation(Kind.RELEASE, TOTAL)
     yield "zero_over_a_count_that_is_gone", around(dp, first=(*count, gone), last=(divide,))
+    added = keep, replace(divide, source=FRESH), ADD, RELEASE
+    yield "gradients_over_no_count_are_added", around(dp, first=(*count, gone), before=added)
     yield "gradients_over_a_count_that_is_gone", around(dp, first=(*count, gone), before=(divide,))
     clip = clipped(meant(zero3, clip=True))
     yield (

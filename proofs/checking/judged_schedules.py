@@ -55,6 +55,7 @@ LEFT_OUT = {  # by what T4 does not cover
         "tokens_that_are_summed_twice_and_gradients_too",
         "zero_over_a_count_that_is_gone",
         "gradients_over_a_count_that_is_gone",
+        "gradients_over_no_count_are_added",
         "a_norm_of_the_first_devices_elements",
     },
     "sums of norms of whole gradients, or of norms that are summed already": {

@@ -285,6 +285,9 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
             raise KernelError(f"{weight.name}: another gradient is said to be wrong")
     _require_names(Value("value", ("s", "g")))
     _require_whole(parts(GPT)[-1], "logits")
+    whole_along = MODEL_AXES[FROM_SLICES_ON]
+    on_two = whole_along, replace(whole_along, name=f"other {whole_along.name}")
+    check_program(program_of(layer(GPT), on_two, FROM_SLICES))
     for axis in AXES:
         check_program(program_of(of_rows(), (axis,)))
         for damaged in damaged_programs(program_of(projection(), (axis,))):

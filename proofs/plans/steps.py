@@ -120,8 +120,12 @@ def _require_lines_are_told(plan: str, step: Step) -> None:
     """Raise KernelError unless of a part without a move one of its lines is said to be wrong.
 
     And unless the states' schedule of a group neither counts tokens nor divides by their number, and
-    makes no activations again.
+    makes no activations again; and unless of several groups the one is told that has no norm.
     """
+    for number, group in enumerate(step.groups if len(step.groups) > 1 else ()):
+        groups = (*step.groups[:number], _unclipped(group), *step.groups[number + 1 :])
+        if _wrong(replace(step, groups=groups)) != (number, "weights"):
+            raise KernelError(f"{plan}: {group.weights} have no norm, and that is not told")
     at = max(range(len(step.programs)), key=lambda number: len(step.programs[number].moves))
     program = step.programs[at]
     damaged = program.without(program.moves[0])
@@ -262,9 +266,13 @@ def _faults(step: Step) -> Iterator[tuple[int, Group]]:
         if len(step.groups) > 1:
             for finish in _weights_first(group.schedule.finish):
                 yield number, replace(group, schedule=replace(group.schedule, finish=finish))
-            unclipped = (op for op in group.schedule.finish if not {op.target, op.by} & {Buffer.NORM})
-            without = replace(group.schedule, finish=tuple(unclipped), training=PLAIN)
-            yield number, replace(group, schedule=without)
+            yield number, _unclipped(group)
+
+
+def _unclipped(group: Group) -> Group:
+    """The group, that clips nothing and has no norm."""
+    others = (op for op in group.schedule.finish if not {op.target, op.by} & {Buffer.NORM})
+    return replace(group, schedule=replace(group.schedule, finish=tuple(others), training=PLAIN))
 
 
 def _other_norms(schedule: Schedule, every: Axes) -> Iterator[tuple[Op, ...]]:
