@@ -5,6 +5,7 @@ import json
 from functools import cache, reduce
 from itertools import count
 
+import cvc5
 import pytest
 import z3
 
@@ -17,6 +18,7 @@ from psem_check.polynomials import value_of
 from psem_check.proofs import WORK
 from psem_check.terms import BOOL, INT, REAL, Rejected
 from psem_model.certify.certificate import add_proofs, places
+from psem_model.certify.cvc5_proofs import NONLINEAR
 from psem_model.certify.search import search
 from psem_model.certify.tree import tree
 
@@ -152,7 +154,25 @@ class Solver:
         solver = z3.Solver()
         solver.set("timeout", 2000)
         solver.add(*map(self.of, premises), z3.Not(self.of(conclusion)))
-        return {"unsat": True, "sat": False}.get(str(solver.check()))
+        said = str(solver.check())
+        return {"unsat": True, "sat": False}.get(
+            said if said != "unknown" else by_cvc5(solver.to_smt2())
+        )
+
+
+def by_cvc5(text):
+    """What cvc5 says of a text of which z3 cannot tell."""
+    solver = cvc5.Solver(cvc5.TermManager())
+    solver.setLogic("ALL")
+    for name, value in {"decision": "justification", **NONLINEAR}.items():
+        solver.setOption(name, value)
+    parser = cvc5.InputParser(solver)
+    parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, text, "")
+    symbols = parser.getSymbolManager()
+    said = []
+    while not (command := parser.nextCommand()).isNull():
+        said.append(command.invoke(solver, symbols).strip())
+    return " ".join(filter(None, said))
 
 
 OPERATORS = {
