@@ -14,7 +14,8 @@ class Case:
     `mesh`: axes and ranks along each. `samples`: of a micro-batch, on each rank that has its own.
     `mixed`: bf16 weights to compute with, fp32 ones to update; of DDP, gradients in 2 bytes on
     their way. `each`: gradients are reduced in each micro-step; else in the last alone (no_sync).
-    `reshard`: of FSDP2, what its option says; None is its default. `views`: of DDP, gradients are views
+    `reshard`: of FSDP2, what its option says; None is its default. `held`: layers, by their numbers,
+    of which it is said to be False. `views`: of DDP, gradients are views
     of buckets. `bucket`: bytes of a bucket. `cut_loss`: loss_parallel. `whole_words`: the embedding and
     the head are in no plan of tensor parallelism. `order`, `chunks`: of pipelines.
     `rotate`: of ring attention, how keys and values travel. `offload`: FSDP2's states are on the host;
@@ -35,6 +36,7 @@ class Case:
     micro_steps: int = 1
     each: bool = True
     reshard: bool | None = None
+    held: tuple[int, ...] = ()
     offload: bool = False
     views: bool = False
     bucket: int = 0

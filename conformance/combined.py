@@ -25,6 +25,7 @@ def combined() -> Iterator[Case]:
     """All of them."""
     yield from _beside_tensors()
     yield from _waiting()
+    yield from _held()
     yield from _contexts()
     yield from _cut_losses()
     yield from _staged_states()
@@ -72,6 +73,21 @@ def _waiting() -> Iterator[Case]:
     )
     on_host = Case("fsdp2", one, on(batch=8), offload=True, fake=True, optimizer="sgd")
     yield replace(on_host, micro_steps=2, each=False, reshard=True)
+
+
+def _held() -> Iterator[Case]:
+    """FSDP2 with some layers that stay gathered from forward to backward."""
+    deep, wide = replace(DEEP, layers=4), replace(GROUPED, layers=3)
+    for model, held in ((deep, (-1,)), (deep, (-2, -1)), (deep, (0,)), (wide, (0, 2)), (wide, (1,))):
+        for n in (2, 4):
+            here = Case("fsdp2", model, on(batch=n), held=held, later=True)
+            yield here
+            yield replace(here, micro_steps=2, optimizer="momentum")
+        yield replace(here, mixed=True, micro_steps=2, each=False)
+        yield replace(here, strategy="hsdp", mesh=on(replica=2, shard=2))
+        yield replace(here, strategy="fsdp2 x tp", mesh=on(batch=2, tensor=2))
+        yield replace(here, reshard=True)
+        yield replace(here, mesh=on(batch=24), fake=True)
 
 
 def _contexts() -> Iterator[Case]:

@@ -28,6 +28,7 @@ NAMES |= dict.fromkeys(SHARDED, "fully-shard") | dict.fromkeys(("tp", "tp+sp"), 
 ROWS = "each weight is cut by rows of its first dimension, and padded to as many on each rank"
 OWN_ROWS = "each rank's own rows, without padding"
 ROOT = "the root's weights are not released after forward, unless told to"
+HELD = "nor are those of layers of which reshard_after_forward=False is said"
 CAST = "what rests is fp32, and is cast to bf16 before it is gathered: there is no other copy"
 OWNERS = "each weight has one owner, which updates it and sends it to the others"
 BUCKETED = "gradients are summed whole, each bucket padded on its own"
@@ -105,7 +106,9 @@ def _additions(case: Case) -> Iterator[str]:
 
 def changes(case: Case) -> dict[str, Any]:
     """What no name says: keys of a file that is `like` the profile, and their values."""
-    return {"buckets": [case.bucket, case.bucket]} if case.bucket else {}
+    buckets = {"buckets": [case.bucket, case.bucket]} if case.bucket else {}
+    outside = [] if case.reshard else ["root"]
+    return buckets | ({"held_units": [*outside, *case.held]} if case.held else {})
 
 
 def by_name(case: Case) -> Profile:
@@ -148,6 +151,7 @@ WAYS = (
     Way(SHARDED, ("all_gather", "reduce_scatter"), WEIGHTS, ROWS),
     Way(SHARDED, ("parameters", "gradients", "waiting"), (), ROWS),
     Way(SHARDED, ("all_gather",), WEIGHTS, ROOT),
+    Way(SHARDED, ("all_gather",), WEIGHTS, HELD, lambda case: bool(case.held)),
     Way(SHARDED, ("moments", "host"), (), OWN_ROWS),
     Way(SHARDED, ("offload",), ("host",), OWN_ROWS),
     Way(SHARDED, ("fetch",), ("host",), f"{ROWS}; {ROOT}"),

@@ -30,7 +30,7 @@ def strategy_of(case: Case) -> str:
 
 
 def can_be_typed(case: Case) -> bool:
-    """Whether a command says all of it. It does not of perceptrons, and of sizes that a user chose."""
+    """Whether a command says all of it. It does not of perceptrons, and of what a user chose beside."""
     return not isinstance(case.model, Mlp) and not changes(case)
 
 

@@ -103,8 +103,9 @@ def sharded_over(case, model, mesh):
     if case.offload:
         options["offload_policy"] = CPUOffloadPolicy(pin_memory=case.is_beside)
     layers = model.layers.values() if isinstance(model.layers, nn.ModuleDict) else model.layers
-    for layer in layers:
-        fully_shard(layer, **options)
+    for number, layer in enumerate(layers):
+        is_held = {number, number - len(layers)} & {*case.held}
+        fully_shard(layer, **options | ({"reshard_after_forward": False} if is_held else {}))
     return fully_shard(model, **options)
 
 

@@ -33,7 +33,10 @@ def test_every_case_of_fsdp2_has_it_recorded():
 
 
 def test_no_case_has_more_at_once_than_psem_says():
-    """Nor far less: units are not alike, and not all of a turn, or of what waits, is there together."""
+    """Nor far less: units are not alike, and not all of a turn, or of what waits, is there together.
+
+    Of layers that are held, and of others, what passes is added up.
+    """
     for case, log in few(recorded()):
-        least = Fraction(2 if waits(case) else 3, 5)
+        least = Fraction(2 if waits(case) else 3, 5) - Fraction(1, 10) * bool(case.held)
         assert all(least <= share <= 1 for share in shares(case, log)), case.name

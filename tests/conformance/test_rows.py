@@ -90,11 +90,14 @@ def test_every_row_is_equal_or_is_under_a_profile_with_a_reason():
 
 
 @pytest.mark.slow
-def test_a_name_alone_gives_every_row_but_sums_in_buckets_of_a_size_that_a_user_chose():
+def test_a_name_alone_gives_every_row_but_of_buckets_and_held_layers_that_a_user_chose():
     more = [row for case in CASES for row in rows_of(case) if row.needs_file]
-    assert {row.figure.what for row in more} == {"all_reduce"}
-    assert {(row.case.bucket > 0, *changes(row.case)) for row in more} == {(True, "buckets")}
-    assert len(more) <= 11
+    assert {(row.figure.what, *changes(row.case)) for row in more} == {
+        ("all_reduce", "buckets"),
+        ("all_gather", "held_units"),
+    }
+    assert all(row.case.bucket or row.case.held for row in more)
+    assert sum(row.case.bucket > 0 for row in more) <= 11
 
 
 def test_parameters_are_those_of_one_process_wherever_they_are_in_one_precision():
@@ -134,7 +137,7 @@ def test_the_plan_of_a_case_is_the_one_that_a_user_types(strategy, tmp_path):
 
 def test_all_but_perceptrons_and_sizes_that_a_user_chose_can_be_typed():
     others = [case for case in CASES if case not in TYPED]
-    assert all(isinstance(case.model, Mlp) or case.bucket for case in others)
+    assert all(isinstance(case.model, Mlp) or case.bucket or case.held for case in others)
     assert {case.strategy for case in TYPED} == {case.strategy for case in CASES}
     strategies = {case.strategy for case in CASES if not isinstance(case.model, Configured)}
     assert {case.strategy for case in shown()} == strategies
