@@ -100,7 +100,6 @@ SEVERAL = (  # axes at once
     (replace(RING, at_once=True), MODEL_AXES["tp"]),
 )
 
-UNNAMED = Value("", ())
 ATTENTION = frozenset({"scores", "seen", "shares", "shares_mask", "shares_dropped"})
 FROM_SLICES_ON = "tp"  # where what comes in is whole, and sliced
 IN_A_KERNEL, WIDTH = replace(TEXTBOOK, inside=ATTENTION), 2  # bytes of a weight
@@ -189,7 +188,7 @@ def _require_read(program: Program) -> None:
     forward does nothing twice.
     """
     lines = (line for line in program.forward if isinstance(line, Operation))
-    does = [replace(line, makes=UNNAMED) for line in lines]
+    does = [(line.does, line.reads, line.function, line.over, line.renamed) for line in lines]
     if len({*does}) < len(does):
         raise KernelError(f"{program.part.name} on {program.axes}: forward does something twice")
     read = {program.returns, *program.gradients.values(), *(line.makes for line in program.forward)}
@@ -288,8 +287,8 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     whole_along = MODEL_AXES[FROM_SLICES_ON]
     on_two = whole_along, replace(whole_along, name=f"other {whole_along.name}")
     check_program(program_of(layer(GPT), on_two, FROM_SLICES))
+    check_program(program_of(of_rows(), (TENSOR,)))
     for axis in AXES:
-        check_program(program_of(of_rows(), (axis,)))
         for damaged in damaged_programs(program_of(projection(), (axis,))):
             must_reject(check_program, damaged)
     runs = ListedPrograms(k)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -124,7 +124,7 @@ def _require_lines_are_told(plan: str, step: Step) -> None:
     """
     for number, group in enumerate(step.groups if len(step.groups) > 1 else ()):
         groups = (*step.groups[:number], _unclipped(group), *step.groups[number + 1 :])
-        if _wrong(replace(step, groups=groups)) != (number, "weights"):
+        if _wrong(replace(step, groups=groups), check_parts) != (number, "weights"):
             raise KernelError(f"{plan}: {group.weights} have no norm, and that is not told")
     at = max(range(len(step.programs)), key=lambda number: len(step.programs[number].moves))
     program = step.programs[at]
@@ -144,10 +144,10 @@ def _require_lines_are_told(plan: str, step: Step) -> None:
             raise KernelError(f"{plan}: {op} is a line of the states' schedule")
 
 
-def _wrong(step: Step) -> Any:
+def _wrong(step: Step, checks: Callable[[Step], object] = check_step) -> Any:
     """Where a step is wrong, apart from what the verdict says of its schedules; nothing if nowhere."""
     try:
-        check_step(step)
+        checks(step)
     except LayoutError as error:
         return error.at
     return None
@@ -201,9 +201,12 @@ def _require_as_said(plan: str, product: Product, parts: Sequence[Part]) -> None
     """Raise KernelError unless states are where the product says, and summed as a profile says along
     axes that cut weights; and gradients that rest in slices leave none.
     """
-    for profile in (TEXTBOOK, replace(TEXTBOOK, uses=2), replace(TEXTBOOK, sums_first=True)):
+    along = derive(product, parts).gradients_over()
+    over_cuts = any({*summed} & {*product.cuts_weights} for summed, _ in along.values())
+    others = replace(TEXTBOOK, uses=2), replace(TEXTBOOK, sums_first=True)
+    for profile in (*others, TEXTBOOK) if over_cuts else (TEXTBOOK,):
         step = derive(product, parts, profile=profile)
-        for name, over in step.gradients_over().items():
+        for name, over in along.items():
             placed = product.states_of(*over)
             cut = tuple(axis for axis in placed.axes if axis in product.cuts_weights)
             first, again = (cut if says else () for says in (profile.sums_first, profile.uses == 2))
