@@ -50,10 +50,9 @@ class Plan:
     units were as large. `again`: what layers make again for backward. `offload`: what they keep for it
     is kept on the host. `text`: the product as typed. `written`: the step, where it was written in a
     file. `padded`: sizes as they are, not as if all divided. `perceptron`: layers and width, if that is
-    what an opaque model is. `profile`: how a system realises it. `stored`: what weights are stored in;
-    `attention`: by what a configuration says that attention is computed.
-    `beside`: a plan otherwise realised, whose parts' costs it has where they are the same. `told`: the
-    stage that is told of, in place of the fullest and the busiest.
+    what an opaque model is. `profile`: how a system realises it. `stored`, `attention`: what weights
+    are stored in, and by what attention is computed, as a configuration says. `beside`: a plan otherwise
+    realised, whose parts' costs it has where they are the same. `told`: the stage that is told of.
     """
 
     model: Model
