@@ -48,11 +48,10 @@ class Plan:
     `unit`: elements gathered and reduced at a time; if it is not given, those of the largest of a
     layer, the embedding and the head (an opaque model is one unit), and states are padded as if all
     units were as large. `again`: what layers make again for backward. `offload`: what they keep is on
-    the host. `text`: the product as typed. `written`: the step, where it was written in a file.
-    `padded`: sizes as they are, not as if all divided. `perceptron`: layers and width of an opaque
-    model. `profile`: how a system realises it. `stored`, `attention`: the type of weights, and how
-    attention is computed, by a configuration. `beside`: a plan otherwise realised, whose parts' costs
-    it has where they are the same. `told`: the stage that is told of.
+    the host. `text`: the product as typed. `written`: the step of a file. `padded`: sizes as they are,
+    not as if all divided. `perceptron`: layers and width of an opaque model. `profile`: how a system
+    realises it. `stored`, `attention`: the type of weights, and how attention is computed, by a
+    configuration. `beside`: a plan whose parts' costs it has if alike. `told`: the stage told of.
     """
 
     model: Model
