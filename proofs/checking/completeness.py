@@ -9,7 +9,12 @@ from itertools import product
 from typing import Any
 
 from proofs.checking.beside import checked
-from proofs.checking.further_schedules import Further, further_schedules, values_for_slices
+from proofs.checking.further_schedules import (
+    Further,
+    further_schedules,
+    of_samples_made_again,
+    values_for_slices,
+)
 from proofs.checking.matching_schedules import Accepted, accepted_schedules
 from proofs.checking.right_sizes import sizes_are_found
 from proofs.checking.witnesses import (
@@ -67,6 +72,9 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
     for schedule, fit in values_for_slices():
         if check(schedule, {BATCH: 2}).rule != ("" if fit else "room"):
             raise KernelError(f"{k.claim}: values where there is room for slices, which fit: {fit}")
+    again = of_samples_made_again()
+    if check(again, dict.fromkeys(again.axes, 2)).rule != "fresh":
+        raise KernelError(f"{k.claim}: all samples' activations are made again of some")
     if check(of_zeros(), {BATCH: 2}, policy=POLICIES["fp32-adam"]).rule != "current":
         raise KernelError(f"{k.claim}: moments are there where zeros are made")
     return (

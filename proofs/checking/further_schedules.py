@@ -250,6 +250,16 @@ def _of_groups() -> Iterator[tuple[str, Schedule]]:
     yield "activations_of_a_group_are_made_again", replace(lost, micro_step=(forward, again, of_all))
 
 
+def of_samples_made_again() -> Schedule:
+    """A backward of all samples, where activations are made again of those along one of two axes."""
+    both = _replicated(("outer", "inner"))
+    forward, backward = both.micro_step
+    again = operation(Kind.RECOMPUTE, PARAMETERS, ACTIVATIONS)
+    micro_step = forward, again, replace(backward, axes=both.axes)
+    lost = both.with_rest(State.ACTIVATIONS, Rest(both.axes[:1], stored=False))
+    return replace(lost, micro_step=micro_step, finish=both.finish[1:])
+
+
 def _of_numbers() -> Iterator[tuple[str, Schedule]]:
     """Divisions by counts, and clips by norms: of multiples, of what is not known, of parts."""
     dp, zero3 = schedule_of(STRATEGIES["dp"]), schedule_of(STRATEGIES["zero3"])
@@ -308,6 +318,10 @@ def _of_placements() -> Iterator[tuple[str, Schedule]]:
         yield f"hsdp_{axis}_first", schedule_of(replace(hsdp, summed_first=(axis,)))
         yield f"hsdp_{axis}_again", schedule_of(replace(hsdp, summed_again=(axis,), uses=2))
     yield "parameters_on_the_host", schedule_of(on_batch("O", "S", "S", "S"))
+    yield "states_on_the_host_are_gathered", schedule_of(on_batch("S*", "S*+O", "S*", "S"))
+    keep = operation(Kind.KEEP, GRADIENTS, FRESH, span=Span.ALL_UNITS)
+    nothing = keep, _scaled(FRESH, 0), ADD, RELEASE
+    yield "no_times_the_gradients_are_added", around(schedule_of(STRATEGIES["dp"]), before=nothing)
     dp = meant(schedule_of(STRATEGIES["dp"]), tied=True)
     forward, backward = dp.micro_step
     add = operation(Kind.ACCUMULATE, Buffer.TIED, GRADIENTS)
