@@ -32,7 +32,7 @@ from spec.checking.programs import check_program, on_whole_values
 from spec.derivation.programs import EVERYTHING, FROM_SLICES, NOTHING, PAIRS, program_of
 from spec.devices.layouts import PARTIAL, WHOLE, LayoutError, along
 from spec.language.moves import Axis, Move, move_of
-from spec.language.programs import Program
+from spec.language.programs import Line, Program
 from spec.meaning.terms import Terms, differentiated
 from spec.models.parts import layer, parts
 from spec.models.profiles import TEXTBOOK, realised
@@ -185,16 +185,21 @@ def _require_read(program: Program) -> None:
     """Raise KernelError unless all that backward makes is read, or is what it is to find.
 
     But for what forward made before: where all is made again, so is what the part gives. And unless
-    forward does nothing twice.
+    forward does nothing twice that the part does once.
     """
-    lines = (line for line in program.forward if isinstance(line, Operation))
-    does = [(line.does, line.reads, line.function, line.over, line.renamed) for line in lines]
-    if len({*does}) < len(does):
+    if _repeated(program.forward) > _repeated(program.part.operations):
         raise KernelError(f"{program.part.name} on {program.axes}: forward does something twice")
     read = {program.returns, *program.gradients.values(), *(line.makes for line in program.forward)}
     read |= {value for line in program.backward for value in line.reads}
     if unread := [line for line in program.backward if line.makes not in read]:
         raise KernelError(f"{program.part.name} on {program.axes}: nothing reads {unread[0]}")
+
+
+def _repeated(lines: Iterable[Line]) -> int:
+    """How many lines do what another does."""
+    operations = [line for line in lines if isinstance(line, Operation)]
+    does = {(line.does, line.reads, line.function, line.over, line.renamed) for line in operations}
+    return len(operations) - len(does)
 
 
 def must_reject(accepts: Callable[..., object], *damaged: object) -> object:
