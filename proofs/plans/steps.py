@@ -239,6 +239,9 @@ def _require_placed(plan: str, product: Product, parts: Sequence[Part], typed: S
         leaves = group.schedule.sliced_by_update == group.schedule.rest(State.OPTIMIZER).sharded
         if not (waits and leaves) or (held and held != says):
             raise KernelError(f"{plan}: {group.weights} are placed otherwise than the profile says")
+    of_some = {group.layers for group in step.groups} - {EVERY_LAYER}
+    if step.held_layers not in (of_some or {EVERY_LAYER}):
+        raise KernelError(f"{plan}: other layers are said to have a schedule of their own")
     _require_each_layer_once(plan, step)
 
 

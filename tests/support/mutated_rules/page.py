@@ -21,7 +21,7 @@ from tests.support.mutated_rules.run import (
 LOG = Path(__file__).with_name("log.json")
 EXPLAINED = Path(__file__).with_name("explained.toml")
 PAGE = ROOT / "docs" / "MUTANTS.md"
-OF_MEANING = ("devices", "language", "meaning", "plans", "derivation", "checking", "costs")
+OF_MEANING = ("devices", "language", "meaning", "plans", "derivation", "checking")
 UNTRIED = "untried"
 EQUIVALENT = "equivalent"  # nothing noticed it, and a reader has said why nothing can
 WORDS = "words"  # a test noticed it, and a reader has said that it changes what readers are told alone
@@ -61,9 +61,11 @@ one of **words alone**: of what readers are told, and of nothing that a claim is
 |---|---:|{rules}|
 {rows}
 
-Where what is meant is settled ({meaning}), a claim should notice. There {by_claim} of {of_meaning} are
-noticed by a claim, {by_test} by a test only, and {by_words} more change words alone; by {not_stated} a
-claim could not be stated.
+Of the rooms of meaning ({meaning}) a claim should
+notice each change: {by_claim} of {of_meaning} are noticed by a claim, {by_test} by a test only; by
+{not_stated} a claim could not be stated, {by_crash} only crash, {by_words} change words alone, and
+{explained} change nothing. In the other rooms, of figures and shapes, it is a claim or a test, which compares with
+what is counted otherwise: one by one, by the simulator, by numpy.
 """
 UNFINISHED = "{} rules have not been, and are marked"
 
@@ -172,6 +174,8 @@ def page():
         by_claim=sum(e.kind == CLAIM for e in meaning),
         not_stated=sum(e.kind == NOT_STATED for e in meaning),
         by_test=sum(e.kind == TEST for e in meaning),
+        by_crash=sum(e.kind == CRASH for e in meaning),
+        explained=sum(e.kind == EQUIVALENT for e in meaning),
         by_words=sum(e.kind == WORDS for e in meaning),
         of_meaning=len(meaning),
     )
