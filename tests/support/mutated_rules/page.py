@@ -64,8 +64,8 @@ one of **words alone**: of what readers are told, and of nothing that a claim is
 Of the rooms of meaning ({meaning}) a claim should
 notice each change: {by_claim} of {of_meaning} are noticed by a claim, {by_test} by a test only; by
 {not_stated} a claim could not be stated, {by_crash} only crash, {by_words} change words alone, and
-{explained} change nothing. In the other rooms, of figures and shapes, it is a claim or a test, which compares with
-what is counted otherwise: one by one, by the simulator, by numpy.
+{explained} change nothing. In the other rooms, of figures and shapes, it is a claim or a test, which
+compares with what is counted otherwise: one by one, by the simulator, by numpy.
 """
 UNFINISHED = "{} rules have not been, and are marked"
 
