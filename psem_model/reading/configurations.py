@@ -7,6 +7,7 @@ weights nor work, or refused.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from os.path import exists
 from pathlib import Path
@@ -14,13 +15,22 @@ from typing import Any, NamedTuple
 
 from psem_model.reading.angles import require_angles, turned
 from psem_model.reading.families import FAMILIES, OTHERS, WHOLE, Family, Windows
-from psem_model.reading.fields import BYTES_OF, HARMLESS, MOST_LISTED, NEVER_NULL, PLAIN, Fields
+from psem_model.reading.fields import (
+    ATTENTION,
+    BYTES_OF,
+    HARMLESS,
+    MOST_LISTED,
+    NEVER_NULL,
+    PLAIN,
+    Fields,
+)
 from psem_model.text.errors import TOO_DEEP, TOO_MANY_DIGITS, BadInput, nearest, quoted
 from psem_model.text.files import named, read_text
 from psem_model.text.places import EXAMPLES
 from spec.models.transformer import STRAIGHT, USUAL, Transformer
 
 FORM = "a model's config.json"
+KERNEL = re.compile(r"[\w.-]+/[\w.:@|-]+", re.ASCII)  # of a hub
 
 
 def shape(fields: Fields, family: Family) -> Transformer:
@@ -190,8 +200,19 @@ def read(path: str) -> Configuration:
     _require_known(fields, family)
     quantised = fields.get("quantization_config")  # of a family that has such weights: of its kind
     stored = quantised["quant_method"] if quantised else said[0] if said else None
-    by = next(filter(None, map(fields.get, ("attn_implementation", "_attn_implementation"))), None)
-    return Configuration(name, model, stored, by)
+    return Configuration(name, model, stored, _attention(fields))
+
+
+def _attention(fields: Fields) -> str | None:
+    """By what transformers computes attention, if that is said. (It sets the private name last.)"""
+    public, private = "attn_implementation", "_attn_implementation"
+    for name in (public, private):
+        by = fields.get(name)
+        if by is not None and by.removeprefix("paged|") not in ATTENTION and not KERNEL.fullmatch(by):
+            said = " or ".join(f'"{each}"' for each in ATTENTION)
+            raise fields.wrong(name, f"{said}, or the name of a kernel, as owner/name")
+    by = fields.get(private if private in fields.given else public)
+    return None if by is None else by.removeprefix("paged|")
 
 
 def _require_pad(fields: Fields, words: int) -> None:

@@ -17,6 +17,7 @@ KNOWN = beside(__file__, "fields.toml")
 HARMLESS = frozenset[str]().union(*KNOWN["harmless"].values())
 # what else would change a shape, and what it is where it does not
 PLAIN: Mapping[str, Any] = KNOWN["plain"] | dict.fromkeys(KNOWN["none"]["names"])
+ATTENTION: tuple[str, ...] = tuple(KNOWN["attention"]["names"])
 TYPES: Mapping[str, str] = {name: kind for kind, names in KNOWN["types"].items() for name in names}
 NEVER_NULL = frozenset(KNOWN["never_null"]["names"])
 BYTES_OF = {"float32": 4, "bfloat16": 2, "float16": 2}  # of stored weights; --bytes says of training

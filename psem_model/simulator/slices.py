@@ -146,6 +146,7 @@ class Grid:
                 for axis, lie in lies.items():
                     if lie.layout is Layout.SHARDED:
                         found[lie.index].add(self.rings.get(axis, axis))
+        self.cut_slots = {*found.get("c", ())}
         pairs = {pair for program in programs for pair in _names(program)}
         for _ in pairs:  # each name hands on to the next what cuts it
             for old, new in pairs:
@@ -209,10 +210,11 @@ class Grid:
     def cells(self) -> list[Cell]:
         """The tokens of each cell of slots, in order.
 
-        They meet along axes that cut weights: along those of experts first, then along others.
+        They meet along axes that cut weights: along those of experts first, then along others. First of
+        all do those of one device, of whose tokens something else is cut.
         """
-        meet = [axis for axis in self.cuts["c"] if axis in self.weighing]
-        meet.sort(key=lambda axis: axis in self.cuts["e"])
+        meet = [axis for axis in self.cuts["c"] if axis in self.weighing or axis not in self.cut_slots]
+        meet.sort(key=lambda axis: (axis not in self.cut_slots, axis in self.cuts["e"]))
         found = []
         for cell in np.ndindex(self.counts("c")):
             at, before = dict(zip(self.cuts["c"], cell, strict=True)), 0

@@ -320,6 +320,16 @@ def test_devices_exchange_no_more_for_unevenly_chosen_experts_than_is_predicted(
     are_right(measured(plan, Run(2, "modular", 1)), plan)
 
 
+@pytest.mark.parametrize("devices", [2, 4])
+def test_choices_are_even_of_a_devices_tokens_whatever_else_is_in_slices(psem, devices):
+    """What layers take is kept in slices along `tensor`: routes are still of all that a device has."""
+    shape = {"layers": 1, "hidden": 4, "heads": 2, "vocabulary": 4, "sequence": devices}
+    shape |= {"experts": devices, "chosen": 1, "recompute": "sliced"}
+    given = [x for name, value in shape.items() for x in (f"--{name}", value)]
+    code, out, _ = psem("simulate", f"ep({devices}) * tp(2)", *given)
+    assert (code, "differs" in out, "no more" in out) == (0, False, False)
+
+
 @pytest.mark.slow
 @settings(max_examples=40)
 @given(plans(least=2, even=False).filter(spread_unevenly), st.integers(0, 9))
