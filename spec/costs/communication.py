@@ -78,7 +78,8 @@ def elements_sent(op: Op, schedule: Schedule, sizes: Sizes) -> Number:
             return sizes.owners.sent_to_sum(devices, op.within)
         chunk = replace(sizes, owners=None, cut=()).slice(op.axes)  # of whole units, whoever owns them
     if op.kind is Kind.BROADCAST:  # along a chain: all but the last device send all of it
-        return whole if devices != 1 else 0
+        alone = sizes.arithmetic.maximum(0 * devices, 2 - devices)  # 1 of one device, else 0
+        return whole - whole * alone
     return COLLECTIVES[op.kind.value].volume(devices, chunk)
 
 

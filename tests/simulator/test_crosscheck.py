@@ -163,7 +163,7 @@ BROKEN = [
     (
         "one device broadcasts to none",
         "communication.py",
-        "return whole if devices != 1 else 0",
+        "return whole - whole * alone",
         "return whole",
     ),
     ("a ring goes a step too far", "collectives.py", "return n - 1", "return n"),
