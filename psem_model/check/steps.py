@@ -93,7 +93,9 @@ class Checked:
         columns = (Column("of"), Column("line", 1), Column("bytes"))
         rows = []
         for each in self.rounds:
-            of = "" if self.alone else _named(each.of) if each.group is not None else each.of[0]
+            group = None if each.group is None else self.step.groups[each.group]
+            of = each.of[0] if group is None else _named(group.weights, group.layers)
+            of = "" if self.alone else of
             line = f"line {each.number}, {each}" if each.number else str(each)
             rows.append(Row((of, line, each.widths)))
         return Section(ROUNDED, columns, tuple(rows))
@@ -158,7 +160,7 @@ class Checked:
 def _named(weights: tuple[str, ...], layers: Layers = EVERY_LAYER) -> str:
     """How many weights, the first of them, and of which layers, if not of all."""
     names = ", ".join(weights[:2]) + (", ..." if len(weights) > 2 else "")
-    names += "" if layers == EVERY_LAYER else f"; of layers: {layers}"
+    names += "" if layers == EVERY_LAYER else f"; of layers, {layers.said}"
     return f"{counted(len(weights), 'weight')} ({names})"
 
 

@@ -90,10 +90,11 @@ def of_stage(run: DistributedModel, costs: StageCosts) -> Iterator[Figure]:
     for along in every:
         axes, at_most = along
         words = f"along {' x '.join(axes)}{' for experts' * at_most}"
+        said = f"{words}, but for experts," if (axes, True) in every and not at_most else words
         sizes = has[along], needs[along], at_most
-        yield Figure(f"sent {words}", f"sent {words} per step, elements", *sizes)
+        yield Figure(f"sent {words}", f"sent {said} per step, elements", *sizes)
         sizes = has_bytes[along], needs_bytes[along], at_most
-        yield Figure(f"bytes {words}", f"sent {words} per step, bytes", *sizes)
+        yield Figure(f"bytes {words}", f"sent {said} per step, bytes", *sizes)
     networks = (stage.devices.network, *(placed.run.network for placed in stage.placed))
     over_host_link = sum(network.host_bytes for network in networks)
     at_most = any(at_most for _, at_most in every)

@@ -240,7 +240,7 @@ def listed(
 ) -> Iterator[Moved]:
     """What a schedule of weights moves, but for what sends nothing, in a model with parts."""
     named = weights[0] if len(weights) == 1 else counted(len(weights), "weight")
-    named += "" if layers == EVERY_LAYER else f" (of layers: {layers})"
+    named += "" if layers == EVERY_LAYER else f" (of layers, {layers.said})"
     for move in found:
         op, what = move.op, move.op.state or move.op.target
         if move.elements or is_opaque:

@@ -188,9 +188,12 @@ def _require_units(file: File, path: Keys, value: Any, profile: Profile) -> None
 
 
 def require_held(profile: Profile, model: Model) -> None:
-    """Raise BadInput for a profile that holds layers which a model has not."""
-    count = int(model.layers)
-    for number in sorted(profile.held_units.layers.numbers):
+    """Raise BadInput for a profile that holds layers which a model has not, or one by two numbers."""
+    count, numbers = int(model.layers), profile.held_units.layers.numbers
+    if twice := sorted(n for n in numbers if n >= 0 and n - count in numbers):
+        said = f"--profile: given {quoted(profile.name)}, which holds layer {twice[0]:,}"
+        raise BadInput(f"{said}, and {twice[0] - count:,}, the same; expected each unit once")
+    for number in sorted(numbers):
         if not -count <= number < count:
             said = f"--profile: given {quoted(profile.name)}, which holds layer {number}"
             if not count:

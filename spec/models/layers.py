@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from spec.models.parts import Model
@@ -35,10 +35,28 @@ class Layers:
             found += model.layers_of(number, number + 1) if first <= number < after else Counter()
         return model.layers_of(first, after) - found if self.others else found
 
+    @property
+    def said(self) -> str:
+        """The same of a model's, in words."""
+        return str(self) if self.others else f"those numbered {self}"
+
     def __str__(self) -> str:
-        numbers = ", ".join(map(str, sorted(self.numbers)))
+        numbers = ", ".join(_runs(sorted(self.numbers)))
         but = " but " * bool(numbers)
         return f"all{but}{numbers}" if self.others else numbers or "none"
+
+
+def _runs(numbers: list[int]) -> Iterator[str]:
+    """Numbers in words: three or more that follow each other by the first and the last.
+
+    Not -1 and 0: these are the last layer and the first.
+    """
+    while numbers:
+        follow = (n == numbers[0] + i and (n < 0) is (numbers[0] < 0) for i, n in enumerate(numbers))
+        after = next((i for i, does in enumerate(follow) if not does), len(numbers))
+        few = numbers[:after] if after < 3 else []
+        yield from map(str, few) if few else [f"{numbers[0]} to {numbers[after - 1]}"]
+        numbers = numbers[after:]
 
 
 EVERY_LAYER = Layers()

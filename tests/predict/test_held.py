@@ -110,6 +110,7 @@ def test_an_order_in_which_stages_go_does_not_change_what_is_held():
     [
         ("6", "which holds layer 6; expected layers from -6 to 5; nearest: 5"),
         ("-7", "which holds layer -7; expected layers from -6 to 5; nearest: -6"),
+        ("-1, 5", "which holds layer 5, and -1, the same; expected each unit once"),
     ],
 )
 def test_layers_that_a_model_has_not_are_refused_in_one_line(units, words, tmp_path, psem):
@@ -138,5 +139,5 @@ def test_what_is_sent_of_some_layers_says_which(tmp_path):
     plan = profiled_as("held_units = [-1]", tmp_path, "fsdp(2)")
     plan = replace(plan, model=replace(plan.model, layers=3))
     said = {m.of for m in plan.busiest.moved if m.what == "parameters"}
-    assert any(of.endswith("(of layers: -1)") for of in said)
-    assert any(of.endswith("(of layers: all but -1)") for of in said)
+    assert any(of.endswith("(of layers, those numbered -1)") for of in said)
+    assert any(of.endswith("(of layers, all but -1)") for of in said)

@@ -56,3 +56,17 @@ def test_a_root_is_all_that_is_no_layer():
     assert [HeldUnits().has(part) for part in (EMBEDDING, HEAD)] == [False, False]
     assert not any(HeldUnits().layers.has(number, 3) for number in range(3))
     assert not HeldUnits(frozenset({ROOT})).has(MODEL)  # of which nothing is known
+
+
+@given(LAYERS)
+def test_numbers_of_layers_are_said_all_of_them_and_in_few_words(some):
+    words, said = str(some).removeprefix("all").removeprefix(" but "), []
+    for run in filter(None, words.split(", ") if some.numbers else ()):
+        first, *last = map(int, run.split(" to "))
+        said += range(first, (last or [first])[0] + 1)
+        assert not last or last[0] - first >= 2
+    assert said == sorted(some.numbers)
+
+
+def test_the_last_layer_and_the_first_do_not_follow_each_other():
+    assert str(Layers(frozenset(range(-3, 70)), others=False)) == "-3 to -1, 0 to 69"
