@@ -15,6 +15,7 @@ from spec.devices.mesh import group_size
 from spec.language.moves import Axis
 from spec.language.schedule import REDUCTIONS, Buffer, Kind, Span
 from spec.models.opaque import Opaque
+from spec.models.profiles import Units
 from spec.models.states import State
 from spec.models.transformer import MASKED, Transformer
 from spec.numbers.arithmetic import Number, ceil_div, quotient
@@ -68,6 +69,11 @@ PERSISTENT = (
     "device {bytes:,} bytes more are there than is counted, and {fewer:,} elements fewer are sent"
 )
 PERSIST = 100_000  # stage3_param_persistence_threshold
+# arXiv 2304.11277, section 4.2.1; torch 2.13, fully_shard: what modules share is of a unit of both
+TIED = (
+    "{name} is of the first unit and of the last, and counted in the turn of each; where it stays "
+    "between, {bytes:,} bytes of it, and of its gradient, are there beside a layer's"
+)
 WIDE = (
     "scaled_dot_product_attention has copies of keys and values for each head: a head has more than "
     "{most} features"
@@ -93,6 +99,8 @@ def unlike(plan: Plan) -> Iterator[str]:
         yield BROUGHT
     if kin & {"zero-offload", "zero-plus-plus"} and not plan.opaque:
         yield from _persistent(plan.fullest)
+    if plan.profile.units is Units.LAYER and plan.product.pipe is None:
+        yield from _of_two_units(plan.fullest)
     if not isinstance(plan.model, Transformer):
         return
     has_masks = any(MASKED in kind for kind in plan.model.kinds)
@@ -102,6 +110,18 @@ def unlike(plan: Plan) -> Iterator[str]:
             yield RING_MASKS
         if plan.model.shares_mask and any(axis.weight_indices or axis.stream for axis in cuts):
             yield WHOLE_MASK
+
+
+def _of_two_units(stage: StageCosts) -> Iterator[str]:
+    """Weights that two units share, where they are gathered unit by unit."""
+    uses = Counter(name for part in stage.counts for name in stage.plan.costs[part].parameters)
+    for group in stage.groups:
+        gathers = (op for op in group.costs.schedule.micro_step if op.kind is Kind.ALL_GATHER)
+        if any(op.target is Buffer.VIEW and op.span is Span.UNIT for op in gathers):
+            for name in (name for name in group.weights if uses[name] > 1):
+                costs = next(c for c in stage.plan.costs.values() if name in c.parameters)
+                width = 2 * stage.plan.policy.computed  # of it, and of its gradient
+                yield TIED.format(name=name, bytes=width * costs.parameters[name])
 
 
 def _persistent(stage: StageCosts) -> Iterator[str]:

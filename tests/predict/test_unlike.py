@@ -224,3 +224,25 @@ def test_with_no_sync_beside_tp_the_embeddings_gradient_waits_whole():
     )
     stage = read(asked).fullest
     assert stage.resting[State.GRADIENTS] + stage.waiting == 64_640
+
+
+@pytest.mark.parametrize(
+    ("strategy", "model", "profile", "is_said"),
+    [
+        ("fsdp(8)", "llama-3.2-1b", "common", True),
+        ("fsdp(8)", "llama-3.2-1b", "fsdp2", False),  # a root of both
+        ("fsdp(8)", "llama-3-8b", "common", False),  # words and head are two weights
+        ("zero1(8)", "llama-3.2-1b", "common", False),  # nothing is gathered
+        ("fsdp-hold(8)", "llama-3.2-1b", "common", False),  # all stays
+        ("fsdp(8) * pp(2)", "llama-3.2-1b", "common", False),  # each stage has its own
+    ],
+)
+def test_of_words_that_the_first_unit_and_the_last_share_it_is_said_what_may_stay(
+    strategy, model, profile, is_said, psem
+):
+    code, out, _ = psem(
+        *("predict", strategy, "--model", model, "--sequence", 4096, "--profile", profile)
+    )
+    assert (code, "word_weight is of the first unit and of the last" in out) == (0, is_said)
+    bytes_ = (2 + 2) * 128_256 * 2048  # of the weight and of its gradient, in bf16
+    assert (f"{bytes_:,} bytes of it, and of its gradient" in out) is is_said
