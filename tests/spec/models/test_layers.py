@@ -70,3 +70,8 @@ def test_numbers_of_layers_are_said_all_of_them_and_in_few_words(some):
 
 def test_the_last_layer_and_the_first_do_not_follow_each_other():
     assert str(Layers(frozenset(range(-3, 70)), others=False)) == "-3 to -1, 0 to 69"
+
+
+def test_layers_are_said_to_be_all_but_some_or_those_of_some_numbers():
+    last = Layers(frozenset({-1}))
+    assert (last.said, last.rest.said) == ("all but -1", "those numbered -1")
