@@ -69,7 +69,8 @@ PERSISTENT = (
     "device {bytes:,} bytes more are there than is counted, and {fewer:,} elements fewer are sent"
 )
 PERSIST = 100_000  # stage3_param_persistence_threshold
-# arXiv 2304.11277, section 4.2.1; torch 2.13, fully_shard: what modules share is of a unit of both
+# torch 2.13, distributed/fsdp/_fully_shard/_fsdp_state.py: _validate_no_duplicate_params; wrap.py:
+# transformer_auto_wrap_policy: what modules share is of one unit
 TIED = (
     "{name} is of the first unit and of the last, and counted in the turn of each; where it stays "
     "between, {bytes:,} bytes of it, and of its gradient, are there beside a layer's"
