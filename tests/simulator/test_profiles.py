@@ -32,6 +32,13 @@ from tests.support.profiles import profiles
 SAID = {"name", "title", "names", "like", "differs", "places", "policy"}
 
 
+def is_as_predicted(plan):
+    """A run trains as one device, and all that it counts is as predicted."""
+    found = measured(plan, Run())
+    assert found.divergence is None
+    assert not found.unequal
+
+
 @given(profiled())
 def test_what_a_profile_changes_is_still_what_one_device_does(plan):
     check_step(plan.step)
@@ -40,9 +47,7 @@ def test_what_a_profile_changes_is_still_what_one_device_does(plan):
 @examples(25)
 @given(profiled())
 def test_the_simulator_counts_the_bytes_that_are_predicted_of_any_profile(plan):
-    found = measured(plan, Run())
-    assert found.divergence is None
-    assert not found.unequal
+    is_as_predicted(plan)
 
 
 @pytest.mark.parametrize("function", ["gelu", "gelu_new", "silu", "relu"])
@@ -51,25 +56,19 @@ def test_features_that_tensor_parallelism_cuts_unevenly_train_as_one_device(func
     model = {**MODEL, "feed_forward": "10"}
     plan = read(Asked("predict", "tp(4)", model=model, profile="parallelize"))
     plan = replace(plan, model=replace(plan.model, function=function, gated=gated))
-    found = measured(plan, Run())
-    assert found.divergence is None
-    assert not found.unequal
+    is_as_predicted(plan)
 
 
 @examples(25)
 @given(gathered_ahead())
 def test_the_simulator_gathers_units_before_their_turn_and_counts_what_is_predicted(plan):
-    found = measured(plan, Run())
-    assert found.divergence is None
-    assert not found.unequal
+    is_as_predicted(plan)
 
 
 @examples(25)
 @given(held())
 def test_the_simulator_holds_the_units_that_are_said_and_counts_what_is_predicted(plan):
-    found = measured(plan, Run())
-    assert found.divergence is None
-    assert not found.unequal
+    is_as_predicted(plan)
 
 
 @examples(60)
@@ -92,9 +91,7 @@ def test_the_simulator_copies_gradients_into_buckets_and_counts_what_is_predicte
 @examples(25)
 @given(WITH_OWNERS | OPAQUE_WITH_OWNERS)
 def test_the_simulator_deals_whole_weights_to_owners_and_counts_what_is_predicted(plan):
-    found = measured(plan, Run())
-    assert found.divergence is None
-    assert not found.unequal
+    is_as_predicted(plan)
 
 
 @examples(25)

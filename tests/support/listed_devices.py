@@ -69,9 +69,8 @@ class ListedDevices(RunThatIsSupposed):
         }
 
     def functions(self):
-        own = {name: getattr(self, name) for name in (*OF_LINES, *OF_DEVICES, *OF_LISTS)}
-        elements = {"element": lambda e: e if e in ELEMENTS else 0, "number_of": lambda j: j}
-        return {**own, **self.of_names(), **elements, **self.fixed}
+        own = {name: getattr(self, name) for name in OF_LISTS}
+        return {**self.of_any_run(), **own, **self.fixed}
 
     def over(self):
         devices, micro_steps = range(-1, len(self.all) + 1), range(-1, self.micro_steps + 1)
@@ -86,12 +85,4 @@ class ListedDevices(RunThatIsSupposed):
         }
 
 
-OF_LINES = ("kind", "factor", "target", "source", "second", "third", "fourth", "fifth", "normed")
-OF_DEVICES = (
-    *("axis", "devices_along", "along", "moved", "apart", "owner_along"),
-    *("norm_group_size", "norm_member", "norm_owner"),
-)
-OF_LISTS = (
-    *("step", "micro_step", "line_of", "ends", "updates_slices", "is_cut", "start", "kept_as"),
-    "named",
-)
+OF_LISTS = ("line_of", "ends", "updates_slices", "is_cut", "start")

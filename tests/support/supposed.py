@@ -19,6 +19,12 @@ OF_MICRO_STEPS = ("Gradient", "Tokens")
 NUMBERS = [-1, 0, 2]  # values of variables that a run has none for
 TRIED = 60  # values of what a hypothesis speaks of, with which its premises hold
 MOST = 1000  # values that are tried for a premise that holds
+OF_LINES = ("kind", "factor", "target", "source", "second", "third", "fourth", "fifth", "normed")
+OF_DEVICES = (
+    *("axis", "devices_along", "along", "moved", "apart", "owner_along"),
+    *("norm_group_size", "norm_member", "norm_owner"),
+)
+OF_STEPS = ("step", "micro_step", "kept_as", "named")
 
 
 def row(values):
@@ -60,10 +66,14 @@ class RunThatIsSupposed(LinesOfARun):
             return -(after // 2) - 1 if after % 2 else len(self.names) + after // 2
         return self.numbers.get((what, time, which), 0)
 
-    def of_names(self):
-        """The functions that take a name apart."""
+    def of_any_run(self):
+        """The functions of lines, devices, steps and elements; and those that take a name apart."""
         parts = ("what", "time", "which")
-        return {part: lambda s, i=i: self.original(s)[i] for i, part in enumerate(parts)}
+        return {
+            **{name: getattr(self, name) for name in (*OF_LINES, *OF_DEVICES, *OF_STEPS)},
+            **{part: lambda s, i=i: self.original(s)[i] for i, part in enumerate(parts)},
+            **{"element": lambda e: e if e in ELEMENTS else 0, "number_of": lambda j: j},
+        }
 
     @abstractmethod
     def constants(self):

@@ -129,11 +129,10 @@ class Steps(RunThatIsSupposed):
 
     def functions(self):
         return {
-            **{name: getattr(self, name) for name in (*OF_LINES, *OF_DEVICES, *OF_STEPS)},
+            **self.of_any_run(),
+            **{name: getattr(self, name) for name in OF_WEIGHTS},
             "firsts": lambda j: by_axis(super(Steps, self).firsts(j)),
             "sources": lambda *of: by_axis(super(Steps, self).sources(*of)),
-            "element": lambda e: e if e in ELEMENTS else 0,
-            "number_of": lambda j: j,
             "begins": lambda u: self.length * u,
             "ends": lambda u: self.length * (u + 1),
             "weight_of_copy": lambda b: int(b in (PARAMETERS[1], MOMENTS[1]) and len(self.weights) > 1),
@@ -142,7 +141,6 @@ class Steps(RunThatIsSupposed):
             "copy_of_moments": lambda weight: MOMENTS[weight] if weight in self.weights else NOWHERE,
             "keeper": lambda weight, j: self.owner_along(0, j) if self.slices else 0,
             "is_cut": lambda b, a: self.slices and a == 0 and b in (*PARAMETERS, *MOMENTS),
-            **self.of_names(),
             **dict.fromkeys(FIRST_OF, lambda t: 0),
             # what compares equal, and what does not
             "met": lambda f, p, t: self.accepted and not self.lost(p, t),
@@ -219,15 +217,7 @@ class StepsOfGroups(Steps):
         return self.lost((d != self.owner_along(0, j),), t)
 
 
-OF_LINES = ("kind", "factor", "target", "source", "second", "third", "fourth", "fifth", "normed")
-OF_DEVICES = (
-    *("axis", "devices_along", "along", "moved", "apart", "owner_along", "adds_along"),
-    *("norm_group_size", "norm_member", "norm_owner"),
-)
-OF_STEPS = (
-    *("step", "micro_step", "opens", "turn", "weight_of_line", "kept_as", "named", "right"),
-    "unequal_value",
-)
+OF_WEIGHTS = ("adds_along", "opens", "turn", "weight_of_line", "right", "unequal_value")
 FIRST_OF = (  # where something compares unequal, or is passed on: the first device, weight, element
     *("unequal_element", "unequal_on", "unequal_weight", "applied_on", "kept_on"),
     *("clipped_element", "normed_by", "normed_on", "normed_weight"),
