@@ -80,8 +80,9 @@ def realised_by(plan: Plan, profile: Profile, policy: BytePolicy) -> Plan:
     found = replace(plan, profile=profile, policy=profile.types(policy), beside=plan)
     if plan.written is None or plan.opaque:
         return found
-    (group,) = plan.written.groups  # of states: a model's step has the textbook's values
-    return replace(found, written=typed(step_of(group.schedule, found.parts, profile.again)))
+    # of states, as it was given: a model's step has the textbook's values
+    given = min((group.schedule for group in plan.written.groups), key=lambda s: s == s.held_whole)
+    return replace(found, written=typed(step_of(given, found.parts, profile)))
 
 
 def without(plan: Plan, difference: Difference) -> Plan:

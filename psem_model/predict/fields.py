@@ -13,13 +13,13 @@ OF_STEPS = frozenset(
     (
         *("again", "stores", "widths", "in_full", "scales_in_full", "repeats", "rows"),
         *("rows_as_computed", "as_computed", "views", "maximum", "merged", "overwritten", "apart"),
-        *("held", "gathers_again", "holds", "at_once", "rings_in_full", "held_units", "root_beside"),
+        *("held", "gathers_again", "holds", "at_once", "rings_in_full", "held_units"),
         *("each", "waits_staged", "uses", "sums_first", "stays"),
     )
 )
 READ_FOR_STEPS = OF_STEPS | {
     *("inside", "whole", "composes", "masks", "heads_alike", "routes", "weighs_within"),
-    *("waits_whole", "sums_whole"),
+    *("waits_whole", "sums_whole", "units", "padding"),
 }
 READ_FOR_WEIGHTS = frozenset(
     (

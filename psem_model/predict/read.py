@@ -211,7 +211,7 @@ def _of_schedule(asked: Asked, path: str) -> Plan:
         model = model_plans.masked(model_of(asked.shape), asked)
         of = realised_parts(model, profile, asked.bytes.computed)
         (group,) = step.groups
-        step = step_of(group.schedule, of, profile.again)
+        step = step_of(group.schedule, of, profile)
         return model_plans.of_step(asked, path, axes, step, profile)
     mesh = words.mesh(required(asked.devices), axes)
     return _sized(asked, path, Product(()), mesh, step)

@@ -72,8 +72,8 @@ PERSIST = 100_000  # stage3_param_persistence_threshold
 # torch 2.13, distributed/fsdp/_fully_shard/_fsdp_state.py: _validate_no_duplicate_params; wrap.py:
 # transformer_auto_wrap_policy: what modules share is of one unit
 TIED = (
-    "{name} is of the first unit and of the last, and counted in the turn of each; where it stays "
-    "between, {bytes:,} bytes of it, and of its gradient, are there beside a layer's"
+    "{name} is of several units, and what passes of it is counted in the turn of each; between these "
+    "{bytes:,} bytes more may be there beside a layer's"
 )
 WIDE = (
     "scaled_dot_product_attention has copies of keys and values for each head: a head has more than "
@@ -100,8 +100,8 @@ def unlike(plan: Plan) -> Iterator[str]:
         yield BROUGHT
     if kin & {"zero-offload", "zero-plus-plus"} and not plan.opaque:
         yield from _persistent(plan.fullest)
-    if plan.profile.units is Units.LAYER and plan.product.pipe is None:
-        yield from _of_two_units(plan.fullest)
+    if plan.profile.units in (Units.LAYER, Units.PARAMETER):
+        yield from _of_several_units(plan.fullest)
     if not isinstance(plan.model, Transformer):
         return
     has_masks = any(MASKED in kind for kind in plan.model.kinds)
@@ -113,16 +113,17 @@ def unlike(plan: Plan) -> Iterator[str]:
             yield WHOLE_MASK
 
 
-def _of_two_units(stage: StageCosts) -> Iterator[str]:
-    """Weights that two units share, where they are gathered unit by unit."""
+def _of_several_units(stage: StageCosts) -> Iterator[str]:
+    """Weights that units share, where what passes of them does so unit by unit."""
     uses = Counter(name for part in stage.counts for name in stage.plan.costs[part].parameters)
+    width = {Buffer.VIEW: stage.plan.policy.computed, Buffer.FRESH: stage.plan.policy.fresh}
     for group in stage.groups:
-        gathers = (op for op in group.costs.schedule.micro_step if op.kind is Kind.ALL_GATHER)
-        if any(op.target is Buffer.VIEW and op.span is Span.UNIT for op in gathers):
-            for name in (name for name in group.weights if uses[name] > 1):
-                costs = next(c for c in stage.plan.costs.values() if name in c.parameters)
-                width = 2 * stage.plan.policy.computed  # of it, and of its gradient
-                yield TIED.format(name=name, bytes=width * costs.parameters[name])
+        passing = {op.target for op in group.costs.schedule.micro_step if op.span is Span.UNIT}
+        for name in (name for name in group.weights if uses[name] > 1):
+            costs = next(c for c in stage.plan.costs.values() if name in c.parameters)
+            stays = costs.parameters[name] * sum(width.get(buffer, 0) for buffer in passing)
+            if stays:
+                yield TIED.format(name=name, bytes=stays)
 
 
 def _persistent(stage: StageCosts) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -94,7 +95,8 @@ class Group:
     at_once: Number  # bytes of the copy in which gradients that waited are summed, a unit at a time
     gathered_in: Number  # bytes of what held units are gathered in, beyond what passes
     brought: Number  # bytes of the buffer in which gradients come back from the host, weight by weight
-    alone: Number  # bytes of the largest weight's gradient, before it is added to what waits
+    alone: Number  # bytes of the largest weight's gradient, before it is added to what waits, or of a
+    # part's, before it is added to that of another
     largest: str = field(compare=False)  # the part that has most of them
     chunks: tuple[Group, ...] = ()  # those of each chunk, where these are summed apart
 
@@ -218,7 +220,7 @@ class StageWeights:
         adds = [op for op in schedule.micro_step if (op.kind, op.target) == ADDS]
         is_added = self.profile.adds_alone and adds and self.micro_steps != 1 and is_known
         weight = max((size_of(vector) for of in known for vector in of.vectors), default=0)
-        alone = self.policy.fresh * weight if is_added else 0
+        alone = self.policy.fresh * weight if is_added else self._of_one_part(of, has)
         more = waiting, held, at_once, beside, passes, alone
         return Group(tuple(names), of.layers, costs, counts, copied, *more, largest, each)
 
@@ -240,6 +242,19 @@ class StageWeights:
         if not self.policy.added or not schedule.rest(State.GRADIENTS).host or is_sliced:
             return []
         return [([int(size_of(vector)) for vector in of.vectors], of.times) for of in known]
+
+    def _of_one_part(self, of: Scheduled, has: Held) -> Number:
+        """Bytes of the largest gradient that a part adds to another's, which waits to be reduced.
+
+        What is copied to be reduced is so after that.
+        """
+        passes = (Kind.BACKWARD, Buffer.FRESH, Span.ALL_UNITS)
+        if not any((op.kind, op.target, op.span) == passes for op in of.schedule.micro_step):
+            return 0
+        here = [self.parts[part].parameters for part in has.counts]
+        uses = Counter(name for sizes in here for name in sizes if name in of.weights)
+        added = (sizes[name] for sizes in here for name in sizes if uses[name] > 1)
+        return max(0, self.policy.fresh - self.policy.bytes_copied) * max(added, default=0)
 
     def _at_once(self, schedule: Schedule, sizes: Sizes) -> Number:
         """Bytes of the copy in which gradients are summed that rest until then: of the largest unit."""

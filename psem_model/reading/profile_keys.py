@@ -185,7 +185,7 @@ TRUTHS = (
     *("repeats", "maximum", "step_counts", "each", "holds", "copies", "apart"),
     *("sums_first", "like_gradients", "placeholders", "at_once", "weighs_within", "fills"),
     *("waits_whole", "waits_staged", "stays", "sums_whole", "uneven", "copies_heads", "starts_whole"),
-    *("composes", "scales_in_full", "gathers_again", "routes", "views", "adds_back", "root_beside"),
+    *("composes", "scales_in_full", "gathers_again", "routes", "views", "adds_back"),
     *("rings_in_full", "adds_alone", "masks", "heads_alike", "keeps_given"),
 )
 CHANGED_BY = {"outside": "inside", "keeps": "again"}  # the field that a key changes, if it is another

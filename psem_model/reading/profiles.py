@@ -34,10 +34,6 @@ EXCLUDING = (
 # keys that are not both so, of the first what is expected, and what is so where the second one is
 NOT_BOTH = {
     ("each", "waits_whole"): ("each = false", "gradients wait whole for the last micro-step"),
-    ("held_units", "root_beside"): (
-        "held_units of layers alone",
-        "weights outside layers are gathered again for backward",
-    ),
 }
 PLUS = "+"  # between a profile and what is added to it
 

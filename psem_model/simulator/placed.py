@@ -37,6 +37,7 @@ from spec.language.schedule import (
     Kind,
     Op,
     Schedule,
+    Span,
 )
 from spec.meaning.match import Copies, Place
 from spec.models.states import BytePolicy, State
@@ -185,6 +186,8 @@ class Placed:
         self.staying: Array | None = None  # the view that is there between turns, if it stays
         self.done: dict[Turn, int] = {}
         self.gradients: dict[int, Array] = {}
+        self.added: dict[int, set[tuple[int, Key]]] = {}  # to what is there of a micro-batch
+        self.most_added = 0  # elements of what is added to what another part has left
         self.passing: dict[int, dict[tuple[Buffer, int], Block]] = {}
         gradients = placing.schedule.rest(State.GRADIENTS)
         is_whole = gradients.host and not placing.schedule.rest(State.PARAMETERS).sharded
@@ -254,6 +257,9 @@ class Placed:
         if micro_batch not in self.gradients:
             self.gradients[micro_batch] = self.numbers.zeros((self.cluster.devices, self.elements))
         here = self.rows(stage), self.places[key]
+        if (stage, key) in self.added.setdefault(micro_batch, set()):
+            self.most_added = max(self.most_added, self.slices[key].elements)
+        self.added[micro_batch].add((stage, key))
         had = self.gradients[micro_batch][here]
         self.gradients[micro_batch][here] = self.numbers.add(had, term.reshape(had.shape))
 
@@ -265,6 +271,7 @@ class Placed:
             del self.done[turn]
             self.views.pop(turn, None)
             if half is self.halves.last:
+                self.added.pop(micro_batch, None)
                 self.given.units = self.units(self._of_all(self.gradients.pop(micro_batch)))
             with self._passing_of(micro_batch):
                 self._execute(self.halves.after[half], step, micro_batch)
@@ -331,13 +338,19 @@ class Placed:
 
     @property
     def added_alone(self) -> Number:
-        """Bytes of the largest weight's gradient, if it is an array of its own until it is added."""
-        ops = self.placing.schedule.micro_step
-        adds = any(op.kind is Kind.BACKWARD and op.target is Buffer.GRADIENTS for op in ops)
+        """Bytes of the largest weight's gradient, if it is an array of its own until it is added.
+
+        Or of what a part adds to another's, if that waits to be reduced; copies come after that.
+        """
+        width = self.run.store.meter.widths[Buffer.FRESH]
+        ops = [op for op in self.placing.schedule.micro_step if op.kind is Kind.BACKWARD]
+        if any((op.target, op.span) == (Buffer.FRESH, Span.ALL_UNITS) for op in ops):
+            return self.most_added * max(0, width - self.policy.bytes_copied)
+        adds = any(op.target is Buffer.GRADIENTS for op in ops)
         if not (self.rests.adds_alone and adds and self.micro_batches > 1):
             return 0
         weights = self.placing.arrays or tuple(found.elements for found in self.slices.values())
-        return max(weights) * self.run.store.meter.widths[Buffer.FRESH]
+        return max(weights) * width
 
     @property
     def gathered_in(self) -> Number:

@@ -68,10 +68,10 @@ def check_parts(step: Step) -> None:
                     f"{in_words(op.axes)}; needs the same of each: a gradient lies in one way",
                     group.weights[0] if group.weights else None,
                 )
-    parts = step.first_parts
+    uses = step.uses
     for weight, (axes, whole) in step.gradients_over().items():
         groups = [group for group in step.groups if weight in group.weights]
-        of_layers = is_layer(parts[weight])
+        of_layers = is_layer(uses[weight][0])
         if not (has_each_once(g.layers for g in groups) if of_layers else len(groups) == 1):
             of_each = ", one for each layer" * (of_layers and len(groups) == 2)
             words = f"{weight} is in {len(groups)} groups of states; needs one{of_each}"

@@ -154,10 +154,7 @@ def schedule_of(placement: Placement) -> Schedule:
     read = Buffer.PARAMETERS if step.reads_in_place else Buffer.VIEW
     stays = placement.stays and grads.stored and read is Buffer.VIEW
     at_once = {True: Span.ALL_UNITS, False: Span.UNIT}
-    forward, backward = (
-        at_once[placement.hold or placement.at_once],
-        at_once[stays or placement.at_once],
-    )
+    forward, backward = at_once[placement.hold], at_once[stays]
     micro_step = [
         *_see_parameters(step, Phase.FORWARD, forward),
         Op(Kind.FORWARD, Phase.FORWARD, read, Buffer.ACTIVATIONS),

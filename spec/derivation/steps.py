@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import product as pairs
 
 from spec.derivation.nesting import axis_orders
 from spec.derivation.norms import clipped
@@ -16,7 +15,7 @@ from spec.language.moves import Axis
 from spec.language.schedule import Schedule
 from spec.language.steps import Group, Step
 from spec.models.layers import EVERY_LAYER, HeldUnits, Layers
-from spec.models.profiles import NORM_FUNCTIONS, TEXTBOOK, Profile
+from spec.models.profiles import TEXTBOOK, Profile, Units
 from spec.models.transformer import is_layer
 from spec.models.values import Part
 from spec.plans.compose import Product
@@ -58,43 +57,55 @@ def derive(
     step = Step(programs, (), product.pipe)
     groups: dict[Schedule, list[str]] = {}
     layers: dict[Schedule, Layers] = {}
-    norms, root = step.gradient_norms() if clip else {}, step.root
-    gradients, part_of = step.gradients_over(), step.first_parts
+    norms = step.gradient_norms() if clip else {}
+    gradients, uses, of_several = step.gradients_over(), step.uses, _of_several(step, profile)
     placed = {
-        (over, in_root, holds): schedule_of(
-            _placed(states, profile, in_root, holds, product.cuts_weights)
-        )
+        (over, holds): schedule_of(_placed(states, profile, holds, product.cuts_weights))
         for over, states in ((over, product.states_of(*over)) for over in {*gradients.values()})
-        for in_root, holds in pairs((True, False), repeat=2)
+        for holds in (True, False)
     }
     for weight, over in gradients.items():
-        held, other = (placed[over, weight in root, holds] for holds in (True, False))
-        for schedule, some in _of_units(part_of[weight], profile.held_units, held, other).items():
+        held, other = (placed[over, holds] for holds in (True, False))
+        if weight in of_several:
+            held, other = held.held_whole, other.held_whole
+        for schedule, some in _of_units(uses[weight], profile.held_units, held, other).items():
             if clip:
                 of_norm = (axis for axis, lie in norms[weight].items() if lie == PARTIAL)
                 cut = tuple(axis for axis in of_norm if axis not in (*schedule.axes, ALL_WEIGHTS))
                 stages = tuple(axis for axis in schedule.axes if axis == product.pipe)
                 schedule = clipped(schedule, cut, stages, (ALL_WEIGHTS,))
             groups.setdefault(schedule, []).append(weight)
-            if is_layer(part_of[weight]):
+            if is_layer(uses[weight][0]):
                 layers[schedule] = some
     found = (Group(tuple(of), s, layers.get(s, EVERY_LAYER)) for s, of in groups.items())
     return replace(step, groups=tuple(found), orders=axis_orders(programs))
 
 
-def _of_units(part: str, units: HeldUnits, held: Schedule, other: Schedule) -> dict[Schedule, Layers]:
-    """The schedules of a part's weights, and of which layers: where they are held, and otherwise."""
-    if not is_layer(part):
-        return {held if units.has(part) else other: EVERY_LAYER}
+def _of_several(step: Step, profile: Profile) -> frozenset[str]:
+    """The weights of units that several parts use: of the root; or those that these share.
+
+    What passes of such a unit is held whole, beside the turns of others. Weights that are one vector,
+    or have owners, are not told apart.
+    """
+    if profile.units is Units.ROOT and not profile.owners:
+        return step.root
+    is_one = profile.units in (Units.LAYER, Units.PARAMETER) and not profile.owners and not step.pipe
+    return frozenset(weight for weight, parts in step.uses.items() if is_one and len(parts) > 1)
+
+
+def _of_units(
+    uses: Iterable[str], units: HeldUnits, held: Schedule, other: Schedule
+) -> dict[Schedule, Layers]:
+    """The schedules of a weight that some parts use, and of which layers: held ones, and others."""
+    if not any(map(is_layer, uses)):
+        return {held if any(map(units.has, uses)) else other: EVERY_LAYER}
     if held == other or not units.layers.numbers:
         return {other: EVERY_LAYER}
     return {held: units.layers, other: units.layers.rest}
 
 
-def _placed(
-    states: Placement, profile: Profile, in_root: bool, holds: bool, cuts: tuple[str, ...]
-) -> Placement:
-    """How states of weights of layers, or of others, are placed as the profile says.
+def _placed(states: Placement, profile: Profile, holds: bool, cuts: tuple[str, ...]) -> Placement:
+    """How states of some weights are placed as the profile says.
 
     `holds`: whether they are held, once gathered. `cuts`: the axes that cut weights.
     """
@@ -112,16 +123,19 @@ def _placed(
         waits=profile.waits_whole,
         sums_whole=profile.sums_whole,
         stays=profile.stays,
-        at_once=profile.root_beside and in_root,
     )
 
 
-def step_of(schedule: Schedule, parts: Iterable[Part], names: frozenset[str] = NORM_FUNCTIONS) -> Step:
+def step_of(schedule: Schedule, parts: Iterable[Part], profile: Profile = TEXTBOOK) -> Step:
     """The step of a model whose weights all have one schedule, along axes that cut samples.
 
-    `names`: functions and values that backward makes again.
+    That of units that several parts use is held whole.
     """
     axes = tuple(Axis(name, stream=SAMPLES) for name in schedule.axes)
-    programs = tuple(program_of(part, axes, names=names) for part in parts)
-    weights = dict.fromkeys(weight.name for program in programs for weight in program.part.weights)
-    return Step(programs, (Group(tuple(weights), schedule),), orders=axis_orders(programs))
+    programs = tuple(program_of(part, axes, names=profile.again) for part in parts)
+    step = Step(programs, (), orders=axis_orders(programs))
+    groups: dict[Schedule, list[str]] = {}
+    of_several = _of_several(step, profile)
+    for weight in step.uses:
+        groups.setdefault(schedule.held_whole if weight in of_several else schedule, []).append(weight)
+    return replace(step, groups=tuple(Group(tuple(of), s) for s, of in groups.items()))

@@ -327,6 +327,12 @@ class Schedule:
         told = self.training, self.start, self.stays
         return hash((self.axes, self.rests, self.micro_step, self.finish, *told))
 
+    @property
+    def held_whole(self) -> Schedule:
+        """The same, where what passes in a micro-step is held whole, and not unit by unit."""
+        ops = (replace(op, span=Span.ALL_UNITS) if op.takes_room else op for op in self.micro_step)
+        return replace(self, micro_step=tuple(ops))
+
     def __hash__(self) -> int:  # schedules are looked up often, and long
         return self._hash
 

@@ -59,8 +59,7 @@ class Step:
     @property
     def shared_weights(self) -> tuple[str, ...]:
         """Weights that parts on several stages use."""
-        names = [weight.name for program in self.programs for weight in program.part.weights]
-        return tuple(dict.fromkeys(n for n in names if names.count(n) > 1)) if self.pipe else ()
+        return tuple(name for name, parts in self.uses.items() if len(parts) > 1) if self.pipe else ()
 
     @property
     def held_layers(self) -> Layers:
@@ -68,12 +67,12 @@ class Step:
         return next((g.layers for g in self.groups if g.layers != EVERY_LAYER), EVERY_LAYER)
 
     @property
-    def first_parts(self) -> dict[str, str]:
-        """Of each weight, the name of the first part that has it."""
-        found: dict[str, str] = {}
+    def uses(self) -> dict[str, tuple[str, ...]]:
+        """Of each weight, the names of the parts that use it."""
+        found: dict[str, tuple[str, ...]] = {}
         for program in self.programs:
             for weight in program.part.weights:
-                found.setdefault(weight.name, program.part.name)
+                found[weight.name] = (*found.get(weight.name, ()), program.part.name)
         return found
 
     @property

@@ -27,7 +27,7 @@ BETWEEN = {"clamped_silu": 2, "gelu_fast": 6, "gelu_new": 3, "gelu_python": 2}
 
 
 class Units(Enum):
-    """What is gathered, or reduced, at a time."""
+    """What is gathered, or reduced, at a time; of several parts from the first's turn to the last's."""
 
     LARGEST = "largest"  # as if all units were as large as the largest part
     LAYER = "layer"  # each layer, the embedding, the head
@@ -84,10 +84,9 @@ class Profile:
 
     `each`: gradients are summed along all axes in every micro-step. `holds`: activations that are
     gathered in forward are kept for backward. `held_units`: units whose weights, once gathered, are
-    held from forward to backward. `root_beside`: weights outside layers are gathered before the first
-    layer's turn, and released after the last one's. `unpadded`: states of which a device has its own
-    rows and words alone. `whole_gradients`: weights that axes cut, and of which each device has all of
-    the gradient. `like_gradients`: momentum that is all of the optimizer state begins as their copy.
+    held from forward to backward. `unpadded`: states of which a device has its own rows and words
+    alone. `whole_gradients`: weights that axes cut, and of which each device has all of the gradient.
+    `like_gradients`: momentum that is all of the optimizer state begins as their copy.
     `merged`: values that backward has from others that are kept. `overwritten`: values that a kernel
     which reads them overwrites with their cotangents. `at_once`: what goes round a ring is gathered
     before its first turn; `rings_in_full`: its cotangents are summed in fp32 on their way home.
@@ -149,7 +148,6 @@ class Profile:
     each: bool = False
     holds: bool = False
     held_units: HeldUnits = NONE_HELD
-    root_beside: bool = False
     unpadded: frozenset[State] = frozenset()
     whole_gradients: frozenset[str] = frozenset()
     like_gradients: bool = False

@@ -27,7 +27,6 @@ class Placement:
     `sums_whole`: gradients are summed whole along axes that do not cut parameters, whatever slices of
     them rest, or an update reads.
     `stays`: views that backward has read stay until a forward has, or gradients are reduced.
-    `at_once`: gathered parameters are there at once, and not unit by unit.
     `whole`: along these every device has all samples, and a gradient comes out whole on each.
     """
 
@@ -41,7 +40,6 @@ class Placement:
     waits: bool = False
     sums_whole: bool = False
     stays: bool = False
-    at_once: bool = False
     whole: Axes = ()
 
     @cached_property
@@ -58,7 +56,6 @@ class Placement:
                 self.waits,
                 self.sums_whole,
                 self.stays,
-                self.at_once,
                 self.whole,
             )
         )

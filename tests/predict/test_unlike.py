@@ -155,12 +155,15 @@ def test_a_buffer_of_the_largest_weight_is_said_where_no_weights_are_known(strat
 def test_small_weights_that_deepspeed_does_not_release_are_said(
     name, small, strategy, profile, gathers
 ):
+    def small_ones(*of, **options):
+        told = notes(*of, profile, name, **options)
+        return [each for each in told if each.startswith("weights of at most")]
+
     for micro_steps in (1, 3):
-        told = notes(f"{strategy}(8)", profile, name, accumulate=str(micro_steps))
-        (note,) = (each for each in told if each.startswith("weights of at most"))
+        (note,) = small_ones(f"{strategy}(8)", accumulate=str(micro_steps))
         assert f"{2 * small:,} bytes more" in note
         assert f"and {(gathers * micro_steps - 1) * small * 7 // 8:,} elements fewer" in note
-    assert not notes("zero-offload(8)", "zero-offload", name)
+    assert not notes("zero-offload(8)", "zero-offload", name)[name == "gpt2" :]
 
 
 # order, stages, chunks, and the numbers of micro-batches with which torch 2.13 fails, and does not
@@ -228,22 +231,22 @@ def test_with_no_sync_beside_tp_the_embeddings_gradient_waits_whole():
 
 
 @pytest.mark.parametrize(
-    ("strategy", "model", "profile", "is_said"),
+    ("strategy", "model", "profile", "width"),
     [
-        ("fsdp(8)", "llama-3.2-1b", "common", True),
-        ("fsdp(8)", "llama-3.2-1b", "fsdp2", False),  # a root of both
-        ("fsdp(8)", "llama-3-8b", "common", False),  # words and head are two weights
-        ("zero1(8)", "llama-3.2-1b", "common", False),  # nothing is gathered
-        ("fsdp-hold(8)", "llama-3.2-1b", "common", False),  # all stays
-        ("fsdp(8) * pp(2)", "llama-3.2-1b", "common", False),  # each stage has its own
+        ("zero-offload(8)", "llama-3.2-1b", "zero-offload", 2),  # all weights are one vector
+        ("zero3-offload(8)", "llama-3.2-1b", "zero-offload", 0),
+        ("zero3-offload(8)", "llama-3-8b", "zero-offload", 0),  # words and head are two weights
+        ("fsdp(8)", "llama-3.2-1b", "common", 0),  # a unit of their own
+        ("fsdp(8)", "llama-3.2-1b", "fsdp2", 0),  # a root of both
+        ("fsdp(8) * pp(2)", "llama-3.2-1b", "common", 0),  # each stage has its own
     ],
 )
 def test_of_words_that_the_first_unit_and_the_last_share_it_is_said_what_may_stay(
-    strategy, model, profile, is_said, psem
+    strategy, model, profile, width, psem
 ):
     code, out, _ = psem(
         *("predict", strategy, "--model", model, "--sequence", 4096, "--profile", profile)
     )
-    assert (code, "word_weight is of the first unit and of the last" in out) == (0, is_said)
-    bytes_ = (2 + 2) * 128_256 * 2048  # of the weight and of its gradient, in bf16
-    assert (f"{bytes_:,} bytes of it, and of its gradient" in out) is is_said
+    assert (code, "word_weight is of several units" in out) == (0, width > 0)
+    bytes_ = width * 128_256 * 2048  # of the weight, or of its gradient, in bf16
+    assert (f"{bytes_:,} bytes more may be there" in out) is (width > 0)

@@ -110,8 +110,8 @@ MUTANTS = [
     (
         "held parameters take a unit only",
         "derivation/schedules.py",
-        "at_once[placement.hold or placement.at_once]",
-        "at_once[placement.at_once]",
+        "forward, backward = at_once[placement.hold], at_once[stays]",
+        "forward, backward = at_once[False], at_once[stays]",
         "M9",
     ),
     (

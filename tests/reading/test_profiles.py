@@ -158,16 +158,6 @@ def test_what_cannot_be_added_is_refused_in_one_line(given, words):
             "waits_whole: given true; expected each = false",
         ),
         (
-            START + 'held_units = ["head"]\nroot_beside = true',
-            "differs 1, held_units: given ['head']; expected held_units of layers alone, where weights "
-            "outside layers are gathered again for backward (root_beside)",
-        ),
-        ('like = "fully-shard"\n' + START + "root_beside = true", "expected held_units of layers"),
-        (
-            'like = "fully-shard+reshard"\n' + START + 'held_units = ["root"]',
-            "expected held_units of layers alone",
-        ),
-        (
             START + 'held_units = ["rot"]',
             "given 'rot'; expected numbers of layers, or embedding, head or root; nearest: root",
         ),

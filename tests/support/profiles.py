@@ -70,7 +70,6 @@ def profiles(draw):
         each=draw(st.booleans()),
         holds=draw(st.booleans()),
         held_units=draw(HELD_UNITS),
-        root_beside=draw(st.booleans()),
         rings_in_full=draw(st.booleans()),
         unpadded=some(tuple(State)),
         whole_gradients=some(WORDS),

@@ -32,7 +32,7 @@ def test_layers_that_are_held_have_a_schedule_and_the_others_another(numbers, ou
     some = Layers(numbers, others=False)
     step = check_step(step_of(HeldUnits(outside, some), *names))
     assert step.held_layers in (some, some.rest)
-    for weight, part in step.first_parts.items():
+    for weight, (part, *_) in step.uses.items():
         groups = [group for group in step.groups if weight in group.weights]
         if is_layer(part):
             assert {group.layers for group in groups} == {some, some.rest}
