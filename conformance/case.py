@@ -15,8 +15,8 @@ class Case:
     `mixed`: bf16 weights to compute with, fp32 ones to update; of DDP, gradients in 2 bytes on
     their way. `each`: gradients are reduced in each micro-step; else in the last alone (no_sync).
     `reshard`: of FSDP2, what its option says; None is its default. `held`: layers, by their numbers,
-    of which it is said to be False. `views`: of DDP, gradients are views
-    of buckets. `bucket`: bytes of a bucket. `cut_loss`: loss_parallel. `whole_words`: the embedding and
+    of which it is said to be False. `shared_words`: those of the embedding and the head are one
+    unit, and what else these have are others. `views`: of DDP, gradients are views of buckets. `bucket`: bytes of a bucket. `cut_loss`: loss_parallel. `whole_words`: the embedding and
     the head are in no plan of tensor parallelism. `order`, `chunks`: of pipelines.
     `rotate`: of ring attention, how keys and values travel. `offload`: FSDP2's states are on the host;
     with `fake`, of a device beside it, else of one that is the host itself. `aside`: not looked at
@@ -37,6 +37,7 @@ class Case:
     each: bool = True
     reshard: bool | None = None
     held: tuple[int, ...] = ()
+    shared_words: bool = False
     offload: bool = False
     views: bool = False
     bucket: int = 0

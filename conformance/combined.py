@@ -26,6 +26,7 @@ def combined() -> Iterator[Case]:
     yield from _beside_tensors()
     yield from _waiting()
     yield from _held()
+    yield from _shared_words()
     yield from _contexts()
     yield from _cut_losses()
     yield from _staged_states()
@@ -88,6 +89,22 @@ def _held() -> Iterator[Case]:
         yield replace(here, strategy="fsdp2 x tp", mesh=on(batch=2, tensor=2))
         yield replace(here, reshard=True)
         yield replace(here, mesh=on(batch=24), fake=True)
+
+
+def _shared_words() -> Iterator[Case]:
+    """FSDP2 of words that the embedding and the head share, many or few, as a unit or in the root."""
+    many = replace(GPT, layers=3, hidden=16, vocabulary=301)
+    for model, n in ((many, 2), (many, 3), (replace(GPT, fused=True), 4)):
+        for shared in (True, False):
+            here = Case("fsdp2", model, on(batch=n), shared_words=shared, later=True)
+            yield replace(here, samples=3)
+            yield replace(here, mixed=True, reshard=True, micro_steps=2)
+            yield replace(here, reshard=False, optimizer="momentum")
+            yield replace(here, micro_steps=3, each=False)
+    for shared in (True, False):
+        here = Case("hsdp", many, on(replica=2, shard=2), shared_words=shared, later=True)
+        yield here
+        yield replace(here, strategy="fsdp2", mesh=on(batch=24), mixed=True, fake=True)
 
 
 def _contexts() -> Iterator[Case]:

@@ -62,8 +62,8 @@ TYPED = """
 
 A case of each strategy as a user types it, of each kind of decoder: like Llama, or like GPT, without
 dropout. The tests type {typed} cases, and find the figures that the rows have: all but those of
-perceptrons, whose weights the command line does not take, buckets of a size that a user chose, and
-layers that a user said are held. A model of transformers is the file of its configuration (`--config`).
+perceptrons, whose weights the command line does not take, buckets of a size that a user chose, layers
+that a user said are held, and words that a user made a unit. A model of transformers is the file of its configuration (`--config`).
 
 ```sh
 {commands}
@@ -116,7 +116,8 @@ columns in each: of GPT-NeoX's heads a share of the features is turned.
 * What passes, by rows: FSDP2's is recorded (a unit's weights, the buffer that they were gathered in,
   gradients, and the one that they are summed in, padded), but psem's figure is of a unit's turn, an
   upper bound. The tests hold it to that: no case has more at once. Of layers that are held, and of
-  others, what passes at the fullest is added up. Beside views, held or not, are the
+  others, and of a unit that several parts use, what passes at the fullest is added up: such a unit's
+  gradients are there from the first, and each further one before it is added. Beside views, held or not, are the
   buffers that the last two units were gathered in; beside gradients that wait (with `no_sync`, or in a
   pipeline), the one of a weight that is added to them. What kernels and allocators take is not
   recorded. DDP's copies rest, and are rows: `copies`, `buckets`.

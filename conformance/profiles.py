@@ -107,8 +107,10 @@ def _additions(case: Case) -> Iterator[str]:
 def changes(case: Case) -> dict[str, Any]:
     """What no name says: keys of a file that is `like` the profile, and their values."""
     buckets = {"buckets": [case.bucket, case.bucket]} if case.bucket else {}
-    outside = [] if case.reshard else ["root"]
-    return buckets | ({"held_units": [*outside, *case.held]} if case.held else {})
+    outside = [] if case.reshard or case.shared_words else ["root"]
+    units = {"units": "layer"} if case.shared_words else {}
+    held = {"held_units": [*outside, *case.held]} if case.held or units else {}
+    return buckets | units | held
 
 
 def by_name(case: Case) -> Profile:
@@ -150,7 +152,7 @@ WEIGHTS = (
 WAYS = (
     Way(SHARDED, ("all_gather", "reduce_scatter"), WEIGHTS, ROWS),
     Way(SHARDED, ("parameters", "gradients", "waiting"), (), ROWS),
-    Way(SHARDED, ("all_gather",), WEIGHTS, ROOT),
+    Way(SHARDED, ("all_gather",), WEIGHTS, ROOT, lambda case: not case.shared_words),
     Way(SHARDED, ("all_gather",), WEIGHTS, HELD, lambda case: bool(case.held)),
     Way(SHARDED, ("moments", "host"), (), OWN_ROWS),
     Way(SHARDED, ("offload",), ("host",), OWN_ROWS),

@@ -6,6 +6,7 @@ import weakref
 from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
 
+import torch
 from torch.distributed.fsdp._fully_shard import _fsdp_collectives
 from torch.distributed.fsdp._fully_shard._fsdp_param import FSDPParam
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -16,16 +17,21 @@ from conformance.record.watch import flat, local
 class Passing(TorchDispatchMode):
     """Follows storages from when they are made: what units are gathered in and copied to, gradients as
     backward leaves them, and what they are copied to, to be summed. A released storage has no bytes.
+
+    `shared`: sizes of weights that several modules have, of which each leaves a gradient. Autograd adds
+    the second to the first in place, but for where such a mode as this one looks on.
     """
 
-    def __init__(self):
+    def __init__(self, shared):
         super().__init__()
-        self.found, self.most = {}, 0
+        self.found, self.most, self.shared = {}, 0, shared
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
         if func._schema.name == "c10d::_allgather_base_":
             self.note(args[0])
+        if in_backward() and getattr(result, "shape", None) in self.shared:
+            self.note(*[result] * (func._schema.name != "aten::add"))
         self.count()
         return result
 
@@ -41,10 +47,14 @@ class Passing(TorchDispatchMode):
         self.most = max(self.most, sum(where.nbytes() for where in storages.values()))
 
 
+def in_backward():
+    return torch._C._current_graph_task_id() >= 0
+
+
 @contextmanager
 def passing(sharded):
     """While a step runs: what passes of some weights, as FSDP2 knows them."""
-    watch = Passing()
+    watch = Passing([weight._orig_size for weight in sharded if weight._module_info.shared_modules])
     made, copy_in = FSDPParam.alloc_all_gather_outputs, _fsdp_collectives.foreach_reduce_scatter_copy_in
 
     def gather(weight):

@@ -106,7 +106,14 @@ def sharded_over(case, model, mesh):
     for number, layer in enumerate(layers):
         is_held = {number, number - len(layers)} & {*case.held}
         fully_shard(layer, **options | ({"reshard_after_forward": False} if is_held else {}))
+    for unit in ends_of(model) if case.shared_words else ():
+        fully_shard(unit, **options)
     return fully_shard(model, **options)
+
+
+def ends_of(model):
+    """The embedding and the head in units: their words, which they share, and all else of each."""
+    return [model.embedding, model.head], model.places, model.norm
 
 
 def tensor_parallel(case, model, mesh, sequence=False):

@@ -20,7 +20,7 @@ from spec.language.schedule import Buffer, Kind, Op, Phase, Schedule, Span
 from spec.language.steps import Group, Step
 from spec.models.layers import EVERY_LAYER, ROOT, HeldUnits, Layers
 from spec.models.opaque import opaque
-from spec.models.profiles import TEXTBOOK
+from spec.models.profiles import TEXTBOOK, Padding, Units
 from spec.models.states import State
 from spec.models.training import PLAIN
 from spec.models.transformer import is_layer
@@ -56,6 +56,7 @@ def require_accepted(names: tuple[str, ...], parts: Sequence[Part]) -> None:
         raise KernelError(f"{plan}: its root is {step.root}, or it is not said to clip")
     _require_as_said(plan, product, parts)
     _require_placed(plan, product, parts, step)
+    _require_units(plan, product, parts)
     _require_layers_made_again(plan, step.programs, derive(product, parts, again=EVERYTHING).programs)
     _require_faults_are_found(plan, step)
     _require_lines_are_told(plan, step)
@@ -243,6 +244,38 @@ def _require_placed(plan: str, product: Product, parts: Sequence[Part], typed: S
     if step.held_layers not in (of_some or {EVERY_LAYER}):
         raise KernelError(f"{plan}: other layers are said to have a schedule of their own")
     _require_each_layer_once(plan, step)
+
+
+def _require_units(plan: str, product: Product, parts: Sequence[Part]) -> None:
+    """Raise KernelError unless of units that several parts of a stage use what passes is held whole.
+
+    And of no others. Weights that are one vector have no units.
+    """
+    plain = derive(product, parts)
+    several = {name for name, of in plain.uses.items() if len(of) > 1 and product.pipe is None}
+    for units, padding, whole in (
+        (Units.LAYER, Padding.ELEMENT, several),
+        (Units.PARAMETER, Padding.ROW, several),
+        (Units.ROOT, Padding.ELEMENT, plain.root),
+        (Units.ROOT, Padding.VECTOR, set[str]()),
+        (Units.LARGEST, Padding.ELEMENT, set[str]()),
+    ):
+        profile = replace(TEXTBOOK, units=units, padding=padding)
+        schedules = _by_weight(derive(product, parts, profile=profile))
+        for name, schedule in _by_weight(plain).items():
+            if schedules[name] != (_held_whole(schedule) if name in whole else schedule):
+                raise KernelError(f"{plan}: with units {units.value} {name} passes otherwise")
+
+
+def _held_whole(schedule: Schedule) -> Schedule:
+    """The schedule, if all that takes room in a micro-step did so whole."""
+    ops = [replace(op, span=Span.ALL_UNITS) if op.takes_room else op for op in schedule.micro_step]
+    return replace(schedule, micro_step=tuple(ops))
+
+
+def _by_weight(step: Step) -> dict[str, Schedule]:
+    """The schedule of each weight."""
+    return {name: group.schedule for group in step.groups for name in group.weights}
 
 
 def _require_each_layer_once(plan: str, step: Step) -> None:

@@ -90,13 +90,14 @@ def test_every_row_is_equal_or_is_under_a_profile_with_a_reason():
 
 
 @pytest.mark.slow
-def test_a_name_alone_gives_every_row_but_of_buckets_and_held_layers_that_a_user_chose():
+def test_a_name_alone_gives_every_row_but_of_buckets_and_units_that_a_user_chose():
     more = [row for case in CASES for row in rows_of(case) if row.needs_file]
     assert {(row.figure.what, *changes(row.case)) for row in more} == {
         ("all_reduce", "buckets"),
         ("all_gather", "held_units"),
+        ("all_gather", "units", "held_units"),
     }
-    assert all(row.case.bucket or row.case.held for row in more)
+    assert all(row.case.bucket or row.case.held or row.case.shared_words for row in more)
     assert sum(row.case.bucket > 0 for row in more) <= 11
 
 
@@ -137,7 +138,8 @@ def test_the_plan_of_a_case_is_the_one_that_a_user_types(strategy, tmp_path):
 
 def test_all_but_perceptrons_and_sizes_that_a_user_chose_can_be_typed():
     others = [case for case in CASES if case not in TYPED]
-    assert all(isinstance(case.model, Mlp) or case.bucket or case.held for case in others)
+    chosen = [case for case in others if case.bucket or case.held or case.shared_words]
+    assert all(isinstance(case.model, Mlp) for case in others if case not in chosen)
     assert {case.strategy for case in TYPED} == {case.strategy for case in CASES}
     strategies = {case.strategy for case in CASES if not isinstance(case.model, Configured)}
     assert {case.strategy for case in shown()} == strategies

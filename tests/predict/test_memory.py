@@ -262,6 +262,24 @@ def test_embedding_and_head_are_not_gathered_at_once(psem, predicted):
     assert exact(given_["transient"]["states"]) == (2 + 2) * 10**6
 
 
+@pytest.mark.parametrize(
+    ("strategy", "words", "layers"),
+    [("fsdp", 3, 2), ("fsdp-hold", 2, 1), ("zero2", 2, 1), ("zero1", 0, 0)],
+)
+@pytest.mark.parametrize("profile", ["common", "eager"])
+def test_words_that_both_ends_have_are_there_beside_a_layers_turn(
+    strategy, words, layers, profile, predicted
+):
+    """Of fsdp the view, the gradient that the head leaves, and the embedding's before it is added; of a
+    layer its view and its gradient.
+    """
+    asked = {"model": "llama-3.2-1b", "sequence": 8, "profile": profile}
+    transient = predicted(f"{strategy}(8)", **asked)["memory"]["transient"]
+    held = 2 * 1_235_814_400 * (strategy == "fsdp-hold")
+    passing = words * 2 * 128_256 * 2048 + layers * 2 * 60_821_504
+    assert exact(transient["states"]) == held + passing
+
+
 @pytest.mark.parametrize(("micro_steps", "waits"), [(1, 0), (2, 1), (5, 1)])
 def test_gradients_that_wait_whole_are_held_from_micro_step_to_micro_step(micro_steps, waits):
     """Beside the slices that rest they are all of them, in fp32; what passes and the peak are alike."""

@@ -155,12 +155,9 @@ def test_a_buffer_of_the_largest_weight_is_said_where_no_weights_are_known(strat
 def test_small_weights_that_deepspeed_does_not_release_are_said(
     name, small, strategy, profile, gathers
 ):
-    def small_ones(*of, **options):
-        told = notes(*of, profile, name, **options)
-        return [each for each in told if each.startswith("weights of at most")]
-
     for micro_steps in (1, 3):
-        (note,) = small_ones(f"{strategy}(8)", accumulate=str(micro_steps))
+        told = notes(f"{strategy}(8)", profile, name, accumulate=str(micro_steps))
+        (note,) = (each for each in told if each.startswith("weights of at most"))
         assert f"{2 * small:,} bytes more" in note
         assert f"and {(gathers * micro_steps - 1) * small * 7 // 8:,} elements fewer" in note
     assert not notes("zero-offload(8)", "zero-offload", name)[name == "gpt2" :]
