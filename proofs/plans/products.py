@@ -14,6 +14,7 @@ from proofs.pipelines.listed_pipelines import ListedPipeline, listed_pipelines
 from proofs.plans.steps import (
     require_accepted,
     require_joined,
+    require_one_schedule,
     require_said_by_schedules,
     require_told_as_found,
 )
@@ -95,6 +96,8 @@ def products_of_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
     require_told_as_found(placed, parts(GPT))
     require_joined("tp", "tp+sp", parts(GPT))
     require_said_by_schedules()
+    for name in SHARED:
+        require_one_schedule(name, parts(GPT))
     for names in CLIPPED:
         require_accepted(names, parts(SHAPES[2 if "ep" in names else 0]))
     if len(schedules) != len(kinds):

@@ -12,7 +12,7 @@ from spec.checking.steps import check_parts, check_step
 from spec.checking.verdict import check
 from spec.derivation.programs import EVERYTHING
 from spec.derivation.schedules import schedule_of
-from spec.derivation.steps import derive
+from spec.derivation.steps import derive, step_of
 from spec.devices.layouts import LayoutError
 from spec.devices.mesh import ALL_WEIGHTS, Axes, along_devices
 from spec.language.programs import Program
@@ -99,6 +99,15 @@ def require_said_by_schedules() -> None:
         step = check_step(derive(factor("zero1") * factor(name), (opaque(),)))
         if step.is_opaque is (name in cutting):
             raise KernelError(f"{name}: of a model of which nothing is known its schedule says all")
+
+
+def require_one_schedule(name: str, parts: Sequence[Part]) -> None:
+    """Raise KernelError unless the step of one schedule is that of the strategy that has it."""
+    for units in (Units.LARGEST, Units.LAYER):
+        profile = replace(TEXTBOOK, units=units)
+        step = derive(Product((factor(name),)), parts, profile=profile)
+        if step_of(schedule_of(STRATEGIES[name]), parts, profile) != step:
+            raise KernelError(f"{name}: with units {units.value} its schedule has another step")
 
 
 def _with_backward(group: Group, backward: Sequence[Op]) -> Group:
