@@ -16,8 +16,9 @@ class Case:
     their way. `each`: gradients are reduced in each micro-step; else in the last alone (no_sync).
     `reshard`: of FSDP2, what its option says; None is its default. `held`: layers, by their numbers,
     of which it is said to be False. `shared_words`: those of the embedding and the head are one
-    unit, and what else these have are others. `views`: of DDP, gradients are views of buckets. `bucket`: bytes of a bucket. `cut_loss`: loss_parallel. `whole_words`: the embedding and
-    the head are in no plan of tensor parallelism. `order`, `chunks`: of pipelines.
+    unit, and what else these have are others. `views`: of DDP, gradients are views of buckets.
+    `bucket`: bytes of a bucket. `cut_loss`: loss_parallel. `whole_words`: the embedding and the head
+    are in no plan of tensor parallelism. `order`, `chunks`: of pipelines.
     `rotate`: of ring attention, how keys and values travel. `offload`: FSDP2's states are on the host;
     with `fake`, of a device beside it, else of one that is the host itself. `aside`: not looked at
     while formulas of what PyTorch does were first written.

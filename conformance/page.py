@@ -63,7 +63,8 @@ TYPED = """
 A case of each strategy as a user types it, of each kind of decoder: like Llama, or like GPT, without
 dropout. The tests type {typed} cases, and find the figures that the rows have: all but those of
 perceptrons, whose weights the command line does not take, buckets of a size that a user chose, layers
-that a user said are held, and words that a user made a unit. A model of transformers is the file of its configuration (`--config`).
+that a user said are held, and words that a user made a unit. A model of transformers is the file of
+its configuration (`--config`).
 
 ```sh
 {commands}
@@ -117,10 +118,10 @@ columns in each: of GPT-NeoX's heads a share of the features is turned.
   gradients, and the one that they are summed in, padded), but psem's figure is of a unit's turn, an
   upper bound. The tests hold it to that: no case has more at once. Of layers that are held, and of
   others, and of a unit that several parts use, what passes at the fullest is added up: such a unit's
-  gradients are there from the first, and each further one before it is added. Beside views, held or not, are the
-  buffers that the last two units were gathered in; beside gradients that wait (with `no_sync`, or in a
-  pipeline), the one of a weight that is added to them. What kernels and allocators take is not
-  recorded. DDP's copies rest, and are rows: `copies`, `buckets`.
+  gradients are there from the first, and each further one before it is added. Beside views, held or
+  not, are the buffers that the last two units were gathered in; beside gradients that wait (with
+  `no_sync`, or in a pipeline), the one of a weight that is added to them. What kernels and allocators
+  take is not recorded. DDP's copies rest, and are rows: `copies`, `buckets`.
 * FSDP2's offload in numbers: on CPU a device is the host itself, and there is no link; collectives and
   what rests are compared. What is on the host, what of that is page-locked, and what crosses the link
   are of a device beside it, a backend in Python whose tensors have shapes alone: FSDP2 allocates and
