@@ -1,6 +1,7 @@
 """Which squares a step's norms add up: their lines, run on devices that count slices.
 
-It is another definition than `spec.checking.norms`: of how a norm lies nothing is said.
+It is another definition than `spec.checking.norms`: of how a norm lies nothing is said. And which rules
+of programs these lines keep to, along the axes that states' schedules are not about.
 """
 
 from __future__ import annotations
@@ -9,10 +10,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import product
 
+from proofs.language.program_lines import ADD
+from proofs.language.program_rules import NO, Rule, rules_of
+from proofs.trusted.kernel import KernelError
+from spec.devices.layouts import PARTIAL, WHOLE, Lie
 from spec.devices.mesh import ALL_WEIGHTS, Axes
+from spec.language.programs import result
 from spec.language.schedule import Buffer, Kind, Op, Schedule
 from spec.language.steps import Group, Step
 from spec.models.transformer import EMBEDDING, HEAD, is_layer
+from spec.models.values import Does, Operation, Value
 
 DEVICES = 2  # along each axis
 Device = Mapping[str, int]  # its number along each axis
@@ -57,6 +64,44 @@ def every_slice_counts_once(step: Step) -> bool:
         if over_all:
             norms = [[_sum(of_groups) for of_groups in zip(*over_all, strict=True)]] * len(norms)
     return {*clips} == {1}
+
+
+def rules_of_norms(step: Step) -> set[Rule]:
+    """Those of each line, along axes that its schedule is not about: of programs, stages, and groups.
+
+    A square is a product of a gradient with itself, summed over all of its indices; what several stages
+    or groups add is in terms. Raises KernelError unless a clip is by what is whole.
+    """
+    adding = {*((step.pipe,) if step.pipe else ()), *((ALL_WEIGHTS,) if len(step.groups) > 1 else ())}
+    found = set[Rule]()
+    for group in step.groups:
+        over, lies = adding - {*group.schedule.axes}, dict[str, Lie]()
+        for op in filter(_is_of_norm, group.schedule.finish):
+            if op.kind is Kind.SQUARE_NORM:
+                lies = dict.fromkeys(over, PARTIAL)
+                found |= _rules_of_squares(step, group, lies)
+            for axis in (a for a in op.axes if a in lies and op.kind is Kind.ALL_REDUCE):
+                found.add(Rule(op.kind.value, NO, (lies[axis].layout,), WHOLE.layout))
+                lies[axis] = WHOLE
+            if {*lies.values()} - {WHOLE} and (op.kind is Kind.CLIP or ALL_WEIGHTS in op.axes):
+                raise KernelError(f"{op}: of a norm that is not whole")
+    return found
+
+
+def _rules_of_squares(step: Step, group: Group, lies: dict[str, Lie]) -> set[Rule]:
+    """Those of a group's squares, and of their sum. `lies`: how that lies, which is written there."""
+    found, own = set[Rule](), {*group.schedule.axes}
+    for program in step.programs:
+        for weight in (weight for weight in program.part.weights if weight.name in group.weights):
+            square = Operation(Does.CONTRACT, (weight, weight), Value("square", ()))
+            for axis in (axis for axis in program.axes if axis.name not in own):
+                lie = program.lies[weight][axis.name]
+                made = result(square, axis, lie, lie)
+                if lies.setdefault(axis.name, made) != made:
+                    raise KernelError(f"{weight.name}: its square is added to what lies otherwise")
+                found |= {*rules_of(square, axis, (lie, lie), made)}
+                found.add(Rule(ADD, NO, (made.layout, made.layout), made.layout))
+    return found
 
 
 def _is_of_norm(op: Op) -> bool:

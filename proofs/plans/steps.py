@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from proofs.plans.norms import DEVICES, axes_of, every_slice_counts_once
+from proofs.language.program_rules import accepted_rules
+from proofs.plans.norms import DEVICES, axes_of, every_slice_counts_once, rules_of_norms
 from proofs.trusted.kernel import KernelError
 from spec.checking.steps import check_parts, check_step
 from spec.checking.verdict import check
@@ -60,6 +61,16 @@ def require_accepted(names: tuple[str, ...], parts: Sequence[Part]) -> None:
     _require_layers_made_again(plan, step.programs, derive(product, parts, again=EVERYTHING).programs)
     _require_faults_are_found(plan, step)
     _require_lines_are_told(plan, step)
+
+
+def require_norms_by_rules(names: tuple[str, ...], parts: Sequence[Part]) -> None:
+    """Raise KernelError unless each line of the norms of a product's step is by a rule that is proved.
+
+    `names`: of the strategies that are its factors.
+    """
+    step = check_step(derive(Product(tuple(map(factor, names))), parts, clip=True))
+    if unproved := rules_of_norms(step) - accepted_rules():
+        raise KernelError(f"{' * '.join(names)}: a norm's line does {', '.join(map(str, unproved))}")
 
 
 def require_told_as_found(placed: Product, parts: Sequence[Part]) -> None:
