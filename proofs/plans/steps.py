@@ -68,7 +68,7 @@ def require_norms_by_rules(names: tuple[str, ...], parts: Sequence[Part]) -> Non
 
     `names`: of the strategies that are its factors.
     """
-    step = check_step(derive(Product(tuple(map(factor, names))), parts, clip=True))
+    step = derive(Product(tuple(map(factor, names))), parts, clip=True)
     if unproved := rules_of_norms(step) - accepted_rules():
         raise KernelError(f"{' * '.join(names)}: a norm's line does {', '.join(map(str, unproved))}")
 
