@@ -18,8 +18,8 @@ class Passing(TorchDispatchMode):
     """Follows storages from when they are made: what units are gathered in and copied to, gradients as
     backward leaves them, and what they are copied to, to be summed. A released storage has no bytes.
 
-    `shared`: sizes of weights that several modules have, of which each leaves a gradient. Autograd adds
-    the second to the first in place, but for where such a mode as this one looks on.
+    `shared`: sizes of weights that several modules have, each of which leaves a gradient; their sum is
+    another.
     """
 
     def __init__(self, shared):
@@ -31,7 +31,7 @@ class Passing(TorchDispatchMode):
         if func._schema.name == "c10d::_allgather_base_":
             self.note(args[0])
         if in_backward() and getattr(result, "shape", None) in self.shared:
-            self.note(*[result] * (func._schema.name != "aten::add"))
+            self.note(result)
         self.count()
         return result
 

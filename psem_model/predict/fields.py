@@ -25,7 +25,7 @@ READ_FOR_WEIGHTS = frozenset(
     (
         *("units", "padding", "prefetch", "buckets", "copies", "unpadded", "uneven", "fills"),
         *("whole_gradients", "like_gradients", "waits_whole", "adds_alone", "step_counts"),
-        "elements_a_device",
+        *("elements_a_device", "placeholders"),
     )
 )
 

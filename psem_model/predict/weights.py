@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, groupby
@@ -95,8 +95,7 @@ class Group:
     at_once: Number  # bytes of the copy in which gradients that waited are summed, a unit at a time
     gathered_in: Number  # bytes of what held units are gathered in, beyond what passes
     brought: Number  # bytes of the buffer in which gradients come back from the host, weight by weight
-    alone: Number  # bytes of the largest weight's gradient, before it is added to what waits, or of a
-    # part's, before it is added to that of another
+    alone: Number  # bytes of gradients that are arrays of their own, until they are added
     largest: str = field(compare=False)  # the part that has most of them
     chunks: tuple[Group, ...] = ()  # those of each chunk, where these are summed apart
 
@@ -136,7 +135,8 @@ class StageWeights:
     @cached_property
     def groups(self) -> tuple[Group, ...]:
         """Those of each schedule."""
-        found = (self.group(of, self.has[of.layers], self._sizes(of.schedule)) for of in self.scheduled)
+        sizes = (self._sizes(of.schedule) for of in self.scheduled)
+        found = map(self.group, self._held, (self.has[of.layers] for of in self.scheduled), sizes)
         here = [group for group in found if group.weights]
         most = max((group.brought for group in here), default=0)
         for number, group in enumerate(here):  # one buffer, for the largest of all
@@ -144,6 +144,16 @@ class StageWeights:
                 here[number] = replace(group, costs=_beside_largest(group.costs, most))
                 break
         return tuple(here)
+
+    @property
+    def _held(self) -> Iterator[Scheduled]:
+        """The schedules; also of a pipeline what several parts of a stage use is held whole."""
+        is_unit = self.profile.units in (Units.LAYER, Units.PARAMETER) and not self.profile.owners
+        for of in self.scheduled:
+            here = self.has[of.layers].counts
+            uses = Counter(name for part in here for name in self.parts[part].parameters)
+            is_one = is_unit and self.unit is None and all(uses[name] > 1 for name in of.weights)
+            yield replace(of, schedule=of.schedule.held_whole) if is_one else of
 
     def _sizes(self, schedule: Schedule) -> Mapping[str, Number]:
         """The devices along each axis; of stages, those that have what several use."""
@@ -217,10 +227,7 @@ class StageWeights:
         passes = self.policy.added * max((size for sizes, _ in brought for size in sizes), default=0)
         passing = costs.peak - costs.total - whole  # which is there while the last units are gathered
         beside = max(0, self._gathering(schedule, costs.sizes) - passing)
-        adds = [op for op in schedule.micro_step if (op.kind, op.target) == ADDS]
-        is_added = self.profile.adds_alone and adds and self.micro_steps != 1 and is_known
-        weight = max((size_of(vector) for of in known for vector in of.vectors), default=0)
-        alone = self.policy.fresh * weight if is_added else self._of_one_part(of, has)
+        alone = self._alone(of, has, known) if is_known else 0
         more = waiting, held, at_once, beside, passes, alone
         return Group(tuple(names), of.layers, costs, counts, copied, *more, largest, each)
 
@@ -243,18 +250,27 @@ class StageWeights:
             return []
         return [([int(size_of(vector)) for vector in of.vectors], of.times) for of in known]
 
-    def _of_one_part(self, of: Scheduled, has: Held) -> Number:
-        """Bytes of the largest gradient that a part adds to another's, which waits to be reduced.
+    def _alone(self, of: Scheduled, has: Held, known: tuple[Weights, ...]) -> Number:
+        """Bytes of gradients that are arrays of their own, until they are added.
 
-        What is copied to be reduced is so after that.
+        Of the largest weight, before it is added to what other micro-steps have left. Of one that parts
+        share there are two and their sum, of which one is what passes, or is left first. What is copied
+        to be reduced is so after that.
         """
-        passes = (Kind.BACKWARD, Buffer.FRESH, Span.ALL_UNITS)
-        if not any((op.kind, op.target, op.span) == passes for op in of.schedule.micro_step):
-            return 0
+        adds = any((op.kind, op.target) == ADDS for op in of.schedule.micro_step)
+        later = adds and self.micro_steps != 1 and self.profile.adds_alone
+        weight = max((size_of(vector) for each in known for vector in each.vectors), default=0)
+        arrays = 2 + later if self.profile.adds_alone or self.profile.placeholders else 0
+        width = self.policy.computed if self.profile.placeholders else self.policy.fresh
+        copied = 0 if adds else self.policy.bytes_copied
+        shared = max(0, arrays * width - copied) * self._largest_shared(of, has)
+        return max(width * weight * later, shared)
+
+    def _largest_shared(self, of: Scheduled, has: Held) -> Number:
+        """Elements of the largest weight that several parts use here."""
         here = [self.parts[part].parameters for part in has.counts]
         uses = Counter(name for sizes in here for name in sizes if name in of.weights)
-        added = (sizes[name] for sizes in here for name in sizes if uses[name] > 1)
-        return max(0, self.policy.fresh - self.policy.bytes_copied) * max(added, default=0)
+        return max((sizes[name] for sizes in here for name in sizes if uses[name] > 1), default=0)
 
     def _at_once(self, schedule: Schedule, sizes: Sizes) -> Number:
         """Bytes of the copy in which gradients are summed that rest until then: of the largest unit."""

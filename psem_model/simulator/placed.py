@@ -37,7 +37,6 @@ from spec.language.schedule import (
     Kind,
     Op,
     Schedule,
-    Span,
 )
 from spec.meaning.match import Copies, Place
 from spec.models.states import BytePolicy, State
@@ -338,19 +337,20 @@ class Placed:
 
     @property
     def added_alone(self) -> Number:
-        """Bytes of the largest weight's gradient, if it is an array of its own until it is added.
+        """Bytes of gradients that are arrays of their own until they are added: the largest weight's.
 
-        Or of what a part adds to another's, if that waits to be reduced; copies come after that.
+        Of what a part has added to another's there are these two and their sum; copies come after that.
         """
-        width = self.run.store.meter.widths[Buffer.FRESH]
-        ops = [op for op in self.placing.schedule.micro_step if op.kind is Kind.BACKWARD]
-        if any((op.target, op.span) == (Buffer.FRESH, Span.ALL_UNITS) for op in ops):
-            return self.most_added * max(0, width - self.policy.bytes_copied)
-        adds = any(op.target is Buffer.GRADIENTS for op in ops)
-        if not (self.rests.adds_alone and adds and self.micro_batches > 1):
+        if not (self.rests.adds_alone or self.rests.placeholders):
             return 0
+        is_placeholder, widths = self.rests.placeholders, self.run.store.meter.widths
+        width = self.policy.computed if is_placeholder else widths[Buffer.FRESH]
+        ops = [op for op in self.placing.schedule.micro_step if op.kind is Kind.BACKWARD]
+        adds = any(op.target is Buffer.GRADIENTS for op in ops)
+        is_later = adds and self.rests.adds_alone and self.micro_batches > 1
         weights = self.placing.arrays or tuple(found.elements for found in self.slices.values())
-        return max(weights) * width
+        beside = (3 if is_later else 2) * width - (0 if adds else self.policy.bytes_copied)
+        return max(max(weights) * width if is_later else 0, self.most_added * max(0, beside))
 
     @property
     def gathered_in(self) -> Number:

@@ -264,17 +264,27 @@ def test_embedding_and_head_are_not_gathered_at_once(psem, predicted):
 
 @pytest.mark.parametrize(
     ("strategy", "words", "layers"),
-    [("fsdp", 3, 2), ("fsdp-hold", 2, 1), ("zero2", 2, 1), ("zero1", 0, 0)],
+    [
+        ("fsdp", 4, 2),
+        ("fsdp(8) * pp(1)", 4, 2),
+        ("fsdp-hold", 3, 1),
+        ("zero2", 3, 1),
+        ("zero1", 2, 0),
+        ("zero1 --accumulate 2", 3, 0),
+    ],
 )
 @pytest.mark.parametrize("profile", ["common", "eager"])
 def test_words_that_both_ends_have_are_there_beside_a_layers_turn(
     strategy, words, layers, profile, predicted
 ):
-    """Of fsdp the view, the gradient that the head leaves, and the embedding's before it is added; of a
-    layer its view and its gradient.
+    """Of fsdp the view, the gradients that the head and the embedding leave, and their sum; of a layer
+    its view and its gradient. What rests is the sum, or that of other micro-steps.
     """
+    strategy, _, micro_steps = strategy.partition(" --accumulate ")
+    plan = strategy if "(" in strategy else f"{strategy}(8)"
     asked = {"model": "llama-3.2-1b", "sequence": 8, "profile": profile}
-    transient = predicted(f"{strategy}(8)", **asked)["memory"]["transient"]
+    asked |= {"accumulate": micro_steps} if micro_steps else {}
+    transient = predicted(plan, **asked)["memory"]["transient"]
     held = 2 * 1_235_814_400 * (strategy == "fsdp-hold")
     passing = words * 2 * 128_256 * 2048 + layers * 2 * 60_821_504
     assert exact(transient["states"]) == held + passing
