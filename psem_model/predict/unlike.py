@@ -69,6 +69,16 @@ PERSISTENT = (
     "device {bytes:,} bytes more are there than is counted, and {fewer:,} elements fewer are sent"
 )
 PERSIST = 100_000  # stage3_param_persistence_threshold
+# partitioned_param_coordinator.py: __params_to_release looks at all that follows, module by module
+REUSED = (
+    "what is used again within {within:,} elements is not released (in stage 3): of the last units "
+    "{bytes:,} bytes more may be there from forward to backward, and {fewer:,} elements fewer are sent"
+)
+SPLIT = (
+    "{name} is released between its uses, which are further apart than {within:,} elements (in stage "
+    "3): {more:,} elements more are sent"
+)
+REUSE = 1_000_000_000  # stage3_max_reuse_distance
 # torch 2.13, distributed/fsdp/_fully_shard/_fsdp_state.py: _validate_no_duplicate_params; wrap.py:
 # transformer_auto_wrap_policy: what modules share is of one unit
 TIED = (
@@ -100,6 +110,7 @@ def unlike(plan: Plan) -> Iterator[str]:
         yield BROUGHT
     if kin & {"zero-offload", "zero-plus-plus"} and not plan.opaque:
         yield from _persistent(plan.fullest)
+        yield from _reused(plan.fullest)
     if plan.profile.units in (Units.LAYER, Units.PARAMETER):
         yield from _of_several_units(plan.fullest)
     if not isinstance(plan.model, Transformer):
@@ -146,6 +157,26 @@ def _persistent(stage: StageCosts) -> Iterator[str]:
         fewer += (views * stage.plan.micro_steps - 1) * small * (devices - 1) // devices
     if more:
         yield PERSISTENT.format(most=PERSIST, bytes=more, fewer=fewer)
+
+
+def _reused(stage: StageCosts) -> Iterator[str]:
+    """What is not released before backward, as it is used again soon; what two uses gather apart."""
+    plan, (group, *_) = stage.plan, stage.groups
+    gathers = [op for op in group.costs.schedule.micro_step if op.kind is Kind.ALL_GATHER]
+    if sum(op.target is Buffer.VIEW for op in gathers) < 2:
+        return
+    devices = group_size(plan.mesh, group.costs.schedule.rest(State.PARAMETERS).sharded)
+    parts = [plan.costs[piece.part.name].parameters for piece in stage.pieces]
+    after: Number = 0
+    stay: Number = 0
+    for number, sizes in reversed([*enumerate(parts)]):
+        own = (size for name, size in sizes.items() if number or name not in parts[-1])
+        stay += sum(own) if 2 * after < REUSE else 0  # of what both ends have, once
+        after += sum(sizes.values())
+    sent = plan.micro_steps * (devices - 1)
+    yield REUSED.format(within=REUSE, bytes=plan.policy.computed * stay, fewer=sent * stay // devices)
+    for name in (name for name in parts[0] if name in parts[-1] and after >= REUSE):
+        yield SPLIT.format(name=name, within=REUSE, more=sent * parts[0][name] // devices)
 
 
 def _brings_back(plan: Plan) -> bool:

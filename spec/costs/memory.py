@@ -5,12 +5,12 @@ Bytes per device. Activations are not counted here: their size is the model's, n
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache, partial
-from itertools import product
 
 from spec.costs.owners import Owners
 from spec.devices.mesh import Mesh, group_size
@@ -59,6 +59,16 @@ def _most_owned(unit: Unit, slice_: Number | None) -> Number:
     for vector in unit.vectors:
         held[vector.owner] += vector.rows * vector.row
     return unit.times * (max(held.values()) if slice_ is None else min(held.total(), slice_))
+
+
+@lru_cache(maxsize=256)
+def _cells_at(sizes: tuple[int, ...], places: tuple[int | None, ...]) -> tuple[int, ...]:
+    """The numbers of cells that axes cut, the last one innermost: at a place along each, or at all."""
+    found = [0]
+    for size, place in zip(sizes, places, strict=True):
+        along = range(size) if place is None else (place,)
+        found = [number * size + at for number in found for at in along]
+    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -121,12 +131,10 @@ class Sizes:
         """Rows of a device's own cells, which are as many as there are devices along other axes."""
         cut = [axis for axis in self.mesh if axis in self.cut]
         most = self.arithmetic.shard(rows, rows, group_size(self.mesh, cut))
-        own = 0
-        for cell, at in enumerate(product(*(range(self.mesh[axis]) for axis in cut))):
-            coordinates = dict(zip(cut, at, strict=True))
-            if all(coordinates[axis] == self.device.get(axis, 0) for axis in axes if axis in cut):
-                own += min(most, max(0, rows - cell * most))
-        return own
+        places = (self.device.get(axis, 0) if axis in axes else None for axis in cut)
+        own = _cells_at(tuple(self.mesh[axis] for axis in cut), tuple(places))
+        full, left = divmod(rows, most)  # cells that are full, and the rows of the one after them
+        return most * bisect_left(own, full) + left * (full in own)
 
     @property
     def by_turn(self) -> tuple[Sizes, ...]:

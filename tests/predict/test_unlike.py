@@ -163,6 +163,29 @@ def test_small_weights_that_deepspeed_does_not_release_are_said(
     assert not notes("zero-offload(8)", "zero-offload", name)[name == "gpt2" :]
 
 
+@pytest.mark.parametrize(
+    ("name", "stays", "apart"),
+    [  # of 10^9 elements the head has more than half, or with two layers; or there are fewer in all
+        ("llama-3-8b", 128_256 * 4096 + 4096, 0),
+        ("llama-3.2-3b", 128_256 * 3072 + 3072 + 2 * 100_669_440, 128_256 * 3072),
+        ("gpt2", 124_439_808, 0),
+    ],
+)
+def test_what_deepspeed_uses_again_soon_is_not_released_and_that_is_said(name, stays, apart):
+    for micro_steps in (1, 3):
+        told = notes("zero3(8)", "zero-plus-plus", name, accumulate=str(micro_steps))
+        (note,) = (each for each in told if each.startswith("what is used again"))
+        assert f"{2 * stays:,} bytes more" in note
+        assert f"{micro_steps * stays * 7 // 8:,} elements fewer" in note
+        beside = [each for each in told if "is released between its uses" in each]
+        assert [f"{micro_steps * apart * 7 // 8:,} elements more" in each for each in beside] == [
+            True
+        ] * (apart > 0)
+    for strategy in ("fsdp-hold-offload(8)", "zero-offload(8)"):
+        told = notes(strategy, "zero-offload", name)
+        assert not any("used again" in each or "between its uses" in each for each in told)
+
+
 # order, stages, chunks, and the numbers of micro-batches with which torch 2.13 fails, and does not
 SEEN = (
     (Order.GPIPE, 2, 1, (2, 3), (1,)),
