@@ -118,8 +118,8 @@ columns in each: of GPT-NeoX's heads a share of the features is turned.
   gradients, and the one that they are summed in, padded), but psem's figure is of a unit's turn, an
   upper bound. The tests hold it to that: no case has more at once. Of layers that are held, and of
   others, and of a unit that several parts use, what passes at the fullest is added up: such a unit's
-  gradients are there from the first, and a further one and their sum, as they are added. Beside views, held or
-  not, are the buffers that the last two units were gathered in; beside gradients that wait (with
+  gradients are there from the first, and a further one and their sum, as they are added. Beside views,
+  held or not, are the buffers that the last two units were gathered in; beside gradients that wait (with
   `no_sync`, or in a pipeline), the one of a weight that is added to them. What kernels and allocators
   take is not recorded. DDP's copies rest, and are rows: `copies`, `buckets`.
 * FSDP2's offload in numbers: on CPU a device is the host itself, and there is no link; collectives and

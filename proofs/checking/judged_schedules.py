@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 
 from proofs.checking.beside import judged
 from proofs.checking.further_schedules import further_schedules, values_for_slices
@@ -16,7 +17,7 @@ from proofs.checking.operation_lines import NotCovered
 from proofs.checking.witnesses import around, broken_schedules, meant, operation
 from proofs.trusted.terms import KernelError
 from spec.derivation.schedules import schedule_of
-from spec.language.schedule import Buffer, Kind, Schedule, Span
+from spec.language.schedule import Buffer, Kind, Monomial, Schedule, Span
 from spec.models.states import MIXED_ADAM, POLICIES, BytePolicy
 from spec.plans.placement import BATCH, on_batch
 from spec.plans.strategies import STRATEGIES
@@ -112,6 +113,7 @@ def _schedules() -> Iterator[Case]:
         yield "values_for_slices", schedule, 1, adam, RIGHT if fit else "room"
     yield "moments_are_released_before_the_update", _released(), 1, POLICIES["fp32-adam"], "current"
     yield "a_count_that_nothing_reads_grows", _growing(), 1, adam, RIGHT
+    yield "a_second_backward_has_no_activations", _backward_again(), 1, adam, "fresh"
     yield "slices_among_zeros_are_clipped_by_what_is_gone", _clipped_by_nothing(), 1, adam, "whole"
 
 
@@ -128,6 +130,14 @@ def _growing() -> Schedule:
     tokens, total = Buffer.TOKENS, Buffer.TOTAL_TOKENS
     counted = operation(Kind.COUNT, tokens), operation(Kind.ACCUMULATE, tokens, total)
     return around(schedule_of(STRATEGIES["dp"]), first=counted)
+
+
+def _backward_again() -> Schedule:
+    """Two backwards after one forward, whose activations the first has used up; half of their sum."""
+    dp = schedule_of(STRATEGIES["dp"])
+    half = operation(Kind.SCALE, Buffer.GRADIENTS, by=Monomial(Fraction(1, 2)))
+    again = replace(dp, micro_step=(*dp.micro_step, dp.micro_step[-1]))
+    return around(again, before=(half,))
 
 
 def _clipped_by_nothing() -> Schedule:

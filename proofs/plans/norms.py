@@ -21,7 +21,8 @@ from spec.language.steps import Group, Step
 from spec.models.transformer import EMBEDDING, HEAD, is_layer
 from spec.models.values import Does, Operation, Value
 
-DEVICES = 2  # along each axis
+DEVICES = 2  # along each axis but that of stages
+STAGES = 3  # of which one has neither the embedding nor the head
 Device = Mapping[str, int]  # its number along each axis
 Slice = tuple[str, tuple[tuple[str, int], ...]]  # of a weight, and whose it is along what cuts it
 Norm = Mapping[Slice, Fraction | int]  # how often the square of each slice is in it
@@ -37,7 +38,8 @@ def axes_of(step: Step) -> Axes:
 def every_slice_counts_once(step: Step) -> bool:
     """Whether each weight is clipped once, on each device by the norm of all slices, each once."""
     axes = axes_of(step)
-    devices = [dict(zip(axes, at, strict=True)) for at in product(range(DEVICES), repeat=len(axes))]
+    along = [range(STAGES if axis == step.pipe else DEVICES) for axis in axes]
+    devices = [dict(zip(axes, at, strict=True)) for at in product(*along)]
     left = [[op for op in group.schedule.finish if _is_of_norm(op)] for group in step.groups]
     starts: list[Sequence[Norm]] = [
         [dict.fromkeys(_slices(step, group, _within(group.schedule), device), 1) for device in devices]
@@ -67,10 +69,11 @@ def every_slice_counts_once(step: Step) -> bool:
 
 
 def rules_of_norms(step: Step) -> set[Rule]:
-    """Those of each line, along axes that its schedule is not about: of programs, stages, and groups.
+    """Those of squares and sums along axes that a schedule is not about: of programs, stages, groups.
 
     A square is a product of a gradient with itself, summed over all of its indices; what several stages
-    or groups add is in terms. Raises KernelError unless a clip is by what is whole.
+    or groups add is in terms. Raises KernelError unless a clip is by what is whole. What is done along
+    a schedule's own axes, such as to the stages from the first, the verdict decides.
     """
     adding = {*((step.pipe,) if step.pipe else ()), *((ALL_WEIGHTS,) if len(step.groups) > 1 else ())}
     found = set[Rule]()
@@ -118,7 +121,7 @@ def _slices(step: Step, group: Group, within: Axes, device: Device) -> Iterator[
     """What a device has of a group's weights: of layers those of its stage, of all its slices."""
     stage = device.get(step.pipe or "", 0)
     for part, axes in ((program.part, program.axes) for program in step.programs):
-        of_stage = {EMBEDDING: 0, HEAD: DEVICES - 1}
+        of_stage = {EMBEDDING: 0, HEAD: STAGES - 1}
         if step.pipe and of_stage.get(part.name, stage) != stage:
             continue
         own = {step.pipe} if step.pipe and is_layer(part.name) else set()

@@ -14,7 +14,7 @@ from proofs.pipelines.listed_pipelines import ListedPipeline, listed_pipelines
 from proofs.plans.steps import (
     require_accepted,
     require_joined,
-    require_norms_by_rules,
+    require_norms,
     require_one_schedule,
     require_said_by_schedules,
     require_told_as_found,
@@ -102,7 +102,7 @@ def products_of_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
     for names in CLIPPED:
         require_accepted(names, parts(SHAPES[2 if "ep" in names else 0]))
     for names in MODELS:
-        require_norms_by_rules(("zero1", *names), parts(SHAPES[2 if "ep" in names else 0]))
+        require_norms(("zero1", *names), parts(SHAPES[2 if "ep" in names else 0]))
     if len(schedules) != len(kinds):
         raise KernelError(f"{k.claim}: on another axis two strategies are one")
     return (match(k, {name: schedule for schedule, name in schedules.items()}),)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import permutations
 from typing import Any
 
 from proofs.language.program_rules import accepted_rules
@@ -60,15 +61,19 @@ def require_accepted(names: tuple[str, ...], parts: Sequence[Part]) -> None:
     _require_units(plan, product, parts)
     _require_layers_made_again(plan, step.programs, derive(product, parts, again=EVERYTHING).programs)
     _require_faults_are_found(plan, step)
+    _require_groups_are_apart(plan, step)
     _require_lines_are_told(plan, step)
 
 
-def require_norms_by_rules(names: tuple[str, ...], parts: Sequence[Part]) -> None:
-    """Raise KernelError unless each line of the norms of a product's step is by a rule that is proved.
+def require_norms(names: tuple[str, ...], parts: Sequence[Part]) -> None:
+    """Raise KernelError unless a product's step clips each weight once, by the norm of all slices.
 
-    `names`: of the strategies that are its factors.
+    That is so of few devices, as its lines are run; and of any number, as squares and sums are by rules
+    that are proved. `names`: of the strategies that are its factors.
     """
     step = derive(Product(tuple(map(factor, names))), parts, clip=True)
+    if not every_slice_counts_once(step):
+        raise KernelError(f"{' * '.join(names)}: it is not clipped by the norm of all slices")
     if unproved := rules_of_norms(step) - accepted_rules():
         raise KernelError(f"{' * '.join(names)}: a norm's line does {', '.join(map(str, unproved))}")
 
@@ -194,6 +199,17 @@ def _require_faults_are_found(plan: str, step: Step) -> None:
             raise KernelError(f"{plan}: another norm is {_VERDICT[accepted]}: {lines}")
 
 
+def _require_groups_are_apart(plan: str, step: Step) -> None:
+    """Raise KernelError unless a step is rejected with a weight in two groups, or with two as one."""
+    for one, other in permutations(step.groups, 2):
+        twice = replace(one, weights=(*one.weights, other.weights[0]))
+        both = replace(one, weights=(*one.weights, *other.weights))
+        rest = tuple(group for group in step.groups if group not in (one, other))
+        for groups in ((twice, other, *rest), (both, *rest)):
+            if _wrong(replace(step, groups=groups)) is None:
+                raise KernelError(f"{plan}: accepted, with {other.weights[0]} as {one.weights[0]}, too")
+
+
 def _is_accepted_of_its_own(step: Step, in_micro_step: bool) -> bool:
     """Whether a step is accepted, or right, whose groups add their norms to no others'.
 
@@ -269,7 +285,7 @@ def _require_placed(plan: str, product: Product, parts: Sequence[Part], typed: S
 def _require_units(plan: str, product: Product, parts: Sequence[Part]) -> None:
     """Raise KernelError unless of units that several parts of a stage use what passes is held whole.
 
-    And of no others. Weights that are one vector have no units.
+    And of no others; weights that are one vector, or have owners, have no units.
     """
     plain = derive(product, parts)
     several = {name for name, of in plain.uses.items() if len(of) > 1 and product.pipe is None}
@@ -278,6 +294,8 @@ def _require_units(plan: str, product: Product, parts: Sequence[Part]) -> None:
         (Units.PARAMETER, Padding.ROW, several),
         (Units.ROOT, Padding.ELEMENT, plain.root),
         (Units.ROOT, Padding.VECTOR, set[str]()),
+        (Units.LAYER, Padding.VECTOR, set[str]()),
+        (Units.PARAMETER, Padding.WEIGHT, set[str]()),
         (Units.LARGEST, Padding.ELEMENT, set[str]()),
     ):
         profile = replace(TEXTBOOK, units=units, padding=padding)
@@ -338,6 +356,8 @@ def _other_norms(schedule: Schedule, every: Axes) -> Iterator[tuple[Op, ...]]:
     """What may end a step: a line of a norm more, or one left out, twice, on other axes, too early."""
     before = schedule.finish
     yield Op(Kind.RELEASE, Phase.REDUCE, Buffer.NORM), *before  # of which nothing is there
+    norm = [i for i, op in enumerate(before) if op.target is Buffer.NORM]
+    yield *before[: norm[-1] + 1], *before[norm[0] :]
     for i, op in enumerate(before):
         for instead in (
             _other_lines(op, schedule.axes, every) if Buffer.NORM in (op.target, op.by) else ()
