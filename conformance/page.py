@@ -119,9 +119,9 @@ columns in each: of GPT-NeoX's heads a share of the features is turned.
   upper bound. The tests hold it to that: no case has more at once. Of layers that are held, and of
   others, and of a unit that several parts use, what passes at the fullest is added up: such a unit's
   gradients are there from the first, and a further one and their sum, as they are added. Beside views,
-  held or not, are the buffers that the last two units were gathered in; beside gradients that wait (with
-  `no_sync`, or in a pipeline), the one of a weight that is added to them. What kernels and allocators
-  take is not recorded. DDP's copies rest, and are rows: `copies`, `buckets`.
+  held or not, are the buffers that the last two units were gathered in; beside gradients that wait
+  (with `no_sync`, or in a pipeline), the one of a weight that is added to them. What kernels and
+  allocators take is not recorded. DDP's copies rest, and are rows: `copies`, `buckets`.
 * FSDP2's offload in numbers: on CPU a device is the host itself, and there is no link; collectives and
   what rests are compared. What is on the host, what of that is page-locked, and what crosses the link
   are of a device beside it, a backend in Python whose tensors have shapes alone: FSDP2 allocates and

@@ -62,6 +62,7 @@ def require_accepted(names: tuple[str, ...], parts: Sequence[Part]) -> None:
     _require_layers_made_again(plan, step.programs, derive(product, parts, again=EVERYTHING).programs)
     _require_faults_are_found(plan, step)
     _require_groups_are_apart(plan, step)
+    _require_taken_as_given(plan, step)
     _require_lines_are_told(plan, step)
 
 
@@ -208,6 +209,23 @@ def _require_groups_are_apart(plan: str, step: Step) -> None:
         for groups in ((twice, other, *rest), (both, *rest)):
             if _wrong(replace(step, groups=groups)) is None:
                 raise KernelError(f"{plan}: accepted, with {other.weights[0]} as {one.weights[0]}, too")
+    for group in step.groups:
+        for name in (name for name in group.weights if name in step.root):
+            if _wrong(replace(step, groups=(*step.groups, replace(group, weights=(name,))))) is None:
+                raise KernelError(f"{plan}: accepted, with {name} in two groups that are alike")
+
+
+def _require_taken_as_given(plan: str, step: Step) -> None:
+    """Raise KernelError unless a step is rejected whose second part takes what is given transposed."""
+    first, second, *rest = step.programs
+    takes = second.part.takes
+    if takes is None:
+        raise KernelError(f"{plan}: {second.part.name} takes nothing")
+    turned = replace(takes, indices=takes.indices[::-1])
+    part, lies = replace(second.part, takes=turned), {**second.lies, turned: second.lies[takes]}
+    programs = (first, replace(second, part=part, lies=lies), *rest)
+    if _wrong(replace(step, programs=programs), check_parts) != (part.name, "takes"):
+        raise KernelError(f"{plan}: accepted, with {part.name} that takes {turned}")
 
 
 def _is_accepted_of_its_own(step: Step, in_micro_step: bool) -> bool:

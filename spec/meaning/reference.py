@@ -3,7 +3,7 @@
 Values may be fractions or terms: the run that refutes a schedule is found, and checked, with the
 same definitions. The model is small but reads everything: an element's gradient depends on its own
 activation and on another element's parameter, on every device and micro-step differently.
-Clipping divides by 1 + the square of the norm: any function of the norm will do.
+Clipping divides by 1 + the square of the norm: any function that is 1 of no norm will do.
 """
 
 from __future__ import annotations

@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 
 from proofs.registry import ROOT
-from psem_model.check.placements import NotRealisable
-from psem_model.notebooks import check, compare, explain, predict, simulate, table
+from psem_model.notebooks import BadInput, UserError, check, compare, explain, predict, simulate, table
 from psem_model.notebooks.executed import executed, written
-from psem_model.text.errors import BadInput
 from tests.support.examples import few
 from tests.support.html import read
 
@@ -69,7 +67,7 @@ def test_a_claim_is_explained_by_its_theorems_and_their_counterexamples():
 def test_what_the_command_line_refuses_is_an_error():
     with pytest.raises(BadInput, match="nearest: zero3"):
         predict("zerro3", psi=1, devices=1)
-    with pytest.raises(NotRealisable):
+    with pytest.raises(UserError, match="not realisable"):
         predict(placement="parameters=S,optimizer=S,gradients=S,activations=R", psi=8, devices=4)
 
 
