@@ -67,7 +67,7 @@ def test_a_claim_is_explained_by_its_theorems_and_their_counterexamples():
 def test_what_the_command_line_refuses_is_an_error():
     with pytest.raises(BadInput, match="nearest: zero3"):
         predict("zerro3", psi=1, devices=1)
-    with pytest.raises(UserError, match="not realisable"):
+    with pytest.raises(UserError, match="needs the current weights"):
         predict(placement="parameters=S,optimizer=S,gradients=S,activations=R", psi=8, devices=4)
 
 
