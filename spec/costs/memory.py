@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import lru_cache, partial
 
 from spec.costs.owners import Owners
-from spec.devices.mesh import Mesh, group_size
+from spec.devices.mesh import Mesh, group_size, numbers_at
 from spec.language.schedule import (
     HOST_TRANSFERS,
     PASSING,
@@ -59,16 +59,6 @@ def _most_owned(unit: Unit, slice_: Number | None) -> Number:
     for vector in unit.vectors:
         held[vector.owner] += vector.rows * vector.row
     return unit.times * (max(held.values()) if slice_ is None else min(held.total(), slice_))
-
-
-@lru_cache(maxsize=256)
-def _cells_at(sizes: tuple[int, ...], places: tuple[int | None, ...]) -> tuple[int, ...]:
-    """The numbers of cells that axes cut, the last one innermost: at a place along each, or at all."""
-    found = [0]
-    for size, place in zip(sizes, places, strict=True):
-        along = range(size) if place is None else (place,)
-        found = [number * size + at for number in found for at in along]
-    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -132,7 +122,7 @@ class Sizes:
         cut = [axis for axis in self.mesh if axis in self.cut]
         most = self.arithmetic.shard(rows, rows, group_size(self.mesh, cut))
         places = (self.device.get(axis, 0) if axis in axes else None for axis in cut)
-        own = _cells_at(tuple(self.mesh[axis] for axis in cut), tuple(places))
+        own = numbers_at(tuple(self.mesh[axis] for axis in cut), tuple(places))
         full, left = divmod(rows, most)  # cells that are full, and the rows of the one after them
         return most * bisect_left(own, full) + left * (full in own)
 

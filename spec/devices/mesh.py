@@ -7,6 +7,7 @@ group of some axes, at a device, is all devices that differ from it on those axe
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from spec.numbers.arithmetic import Number
@@ -29,6 +30,16 @@ def group_size(mesh: Mesh, axes: Iterable[str]) -> Number:
     for axis in along_devices(axes):
         size = size * mesh[axis]
     return size
+
+
+@lru_cache(maxsize=256)
+def numbers_at(sizes: tuple[int, ...], places: tuple[int | None, ...]) -> tuple[int, ...]:
+    """The numbers of those at a place along each axis, the last one innermost; None: at every place."""
+    found = [0]
+    for size, place in zip(sizes, places, strict=True):
+        along = range(size) if place is None else (place,)
+        found = [number * size + at for number in found for at in along]
+    return tuple(found)
 
 
 def first_element(device: Number, chunk: Number) -> Number:
