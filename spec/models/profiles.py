@@ -101,11 +101,11 @@ class Profile:
     `fills`: who owns no weight has an element in their place. `adds_alone`: the gradient of a weight is
     an array of its own until it is added to those of other micro-steps, or of another part: then with
     their sum. `waits_whole`: gradients wait whole for the last micro-step, and leave the slices that
-    are updated; `waits_staged`: those of a pipeline do. `stays`: in a pipeline what backward gathers stays until a forward has read it, or
-    gradients are reduced. `sums_whole`: gradients of whole parameters are summed whole, whatever slices
-    of them rest, or an update reads. `uneven`: features inside MLPs are cut in slices of as many,
-    rounded up, of which the last have fewer. `copies_heads`: key-value heads are copied where more
-    devices cut them.
+    are updated; `waits_staged`: those of a pipeline do. `stays`: in a pipeline what backward gathers
+    stays until a forward has read it, or gradients are reduced. `sums_whole`: gradients of whole
+    parameters are summed whole, whatever slices of them rest, or an update reads. `uneven`: features
+    inside MLPs are cut in slices of as many, rounded up, of which the last have fewer. `copies_heads`:
+    key-value heads are copied where more devices cut them.
 
     Of a host's memory: `adds_back`: gradients there are brought back to be added to, in the type that
     they are computed in, and go there at last in that in which they rest. `pinned`: states that are
