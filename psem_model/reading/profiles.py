@@ -31,10 +31,7 @@ EXCLUDING = (
     *(("inside", "outside"), ("again", "keeps"), ("stores", "inside"), ("stores", "again")),
     ("widths", "inside"),
 )
-# keys that are not both so, of the first what is expected, and what is so where the second one is
-NOT_BOTH = {
-    ("each", "waits_whole"): ("each = false", "gradients wait whole for the last micro-step"),
-}
+EACH_OR_WHOLE = "each = false, where gradients wait whole for the last micro-step (waits_whole)"
 PLUS = "+"  # between a profile and what is added to it
 
 
@@ -157,20 +154,14 @@ def _require_kept(file: File, before: Profile, after: Profile) -> None:
             raise file.wrong(path, shown(both[0]), f"it under one of {keys[0]} and {keys[1]}")
     for path, value in said:
         key = str(path[-1])
-        for (first, second), (expected, so) in NOT_BOTH.items():
-            if key in (first, second) and _is_so(after, first) and _is_so(after, second):
-                raise file.wrong(path, shown(value), f"{expected}, where {so} ({second})")
+        if key in ("each", "waits_whole") and after.each and after.waits_whole:
+            raise file.wrong(path, shown(value), EACH_OR_WHOLE)
         _require_units(file, path, value, after)
         left = before
         for other, given in said:
             left = changed(left, {str(other[-1]): given}) if other != path else left
         if replace(left, differs=after.differs) == after or _is_moot(key, after):
             raise file.wrong(path, shown(value), "what no other key of the file undoes")
-
-
-def _is_so(profile: Profile, key: str) -> bool:
-    """Whether a profile has what a key says, of units outside layers."""
-    return bool(profile.held_units.names if key == "held_units" else getattr(profile, key))
 
 
 def _require_units(file: File, path: Keys, value: Any, profile: Profile) -> None:
