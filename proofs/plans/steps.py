@@ -371,7 +371,7 @@ def _unclipped(group: Group) -> Group:
 
 
 def _other_norms(schedule: Schedule, every: Axes) -> Iterator[tuple[Op, ...]]:
-    """What may end a step: a line of a norm more, or one left out, twice, on other axes, too early."""
+    """What may end a step: a norm twice, or a line of it more, left out, on other axes, too early."""
     before = schedule.finish
     yield Op(Kind.RELEASE, Phase.REDUCE, Buffer.NORM), *before  # of which nothing is there
     norm = [i for i, op in enumerate(before) if op.target is Buffer.NORM]
