@@ -25,7 +25,8 @@ class NotRealisable(UserError):
     """A placement's derived step, or one that is written, is rejected: the verdict, and a small run.
 
     `for_want_of_a_copy`: it would be accepted if the optimizer state had a copy of the weights. Then no
-    right step is derived of the placement, but one written by hand may be right.
+    right step is derived of the placement, but one written by hand may be right. `run`: what the small
+    run of a whole step is, in words.
     """
 
     def __init__(
@@ -34,18 +35,21 @@ class NotRealisable(UserError):
         divergence: Divergence | None,
         for_want_of_a_copy: bool,
         written: bool = False,
+        run: str = "",
     ) -> None:
         self.reason = reason(verdict)
         super().__init__(self.reason)
         self.verdict, self.divergence = verdict, divergence
-        self.for_want_of_a_copy, self.written = for_want_of_a_copy, written
+        self.for_want_of_a_copy, self.written, self.run = for_want_of_a_copy, written, run
 
     def lines(self) -> list[str]:
         """In words."""
         if self.for_want_of_a_copy and not self.written:
             return [f"not derived: {self.reason}", NO_COPY, BY_HAND]
         lines = [f"{'rejected' if self.written else 'not realisable'}: {self.reason}"]
-        if self.divergence is not None:
+        if self.run:
+            lines.append(self.run)
+        elif self.divergence is not None:
             lines.append(f"a run that diverges: {divergence_text(self.divergence)}")
         return lines
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from psem_model.check.rounding import Rounded, rounded
 from psem_model.check.schedules import CheckedGroup, check_schedule, sizes_given
@@ -26,8 +26,12 @@ from spec.pipelines.pipeline import Order, Pipeline
 from spec.pipelines.stages import check_stages, pieces, sends, to_sum
 from spec.plans.compose import Product
 
+if TYPE_CHECKING:
+    from psem_model.check.step_runs import StepRun
+
 PlaceOf = Callable[[object], int | None]
 IN_EXACT = "accepted in exact arithmetic"
+NO_RUN: dict[str, Any] = {"divergence": None, "no_run": None}  # of a whole step
 ROUNDED = "not exact: from how many bytes to how many these lines round what they read"
 
 
@@ -42,6 +46,7 @@ class Checked:
     step: Step
     wrong: str = ""  # with a program, or with what is summed; empty if nothing is
     at: int | None = None  # the line of a file that this is on
+    run: StepRun | None = None  # of what is wrong with it
     groups: tuple[CheckedGroup, ...] = ()  # in the order of the step's
     layers: str = ""  # of which kind: gpt, llama, or what a configuration is of
     experts: bool = False  # whether the layers have them
@@ -105,7 +110,8 @@ class Checked:
         if self.alone:
             types = ("types of states are the profile's, all else is as the file says",)
             return (*types * bool(self.profile), *self.alone.scope) if self.accepted else ()
-        return (self.wrong,) if self.wrong else tuple(self._of_programs())
+        run = (self.run.words,) if self.run else ()
+        return (self.wrong, *run) if self.wrong else tuple(self._of_programs())
 
     def _of_programs(self) -> Iterator[str]:
         programs = ", ".join(f"{name} {number}" for name, number in self.lines_of.items())
@@ -153,6 +159,7 @@ class Checked:
                 }
                 for group, found in self.of_groups
             ],
+            **(self.run.data() if self.run else NO_RUN),
             **rounds,
         }
 
@@ -215,6 +222,14 @@ def checked_step(
     except LayoutError as error:
         line = error.at[1] if isinstance(error.at, tuple) else None
         what = f"{line}: {error}" if isinstance(line, Operation | Move) else str(error)
-        return Checked(text, step, what, place(error.at) if place else None)
+        run = None if step.is_opaque else _run(step)
+        return Checked(text, step, what, place(error.at) if place else None, run)
     found = (checked(number, group.schedule) for number, group in enumerate(step.groups))
     return Checked(text, step, groups=tuple(found))
+
+
+def _run(step: Step) -> StepRun:
+    """A small run of a step that is rejected."""
+    from psem_model.check.step_runs import small_step_run
+
+    return small_step_run(step)

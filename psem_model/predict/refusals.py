@@ -35,7 +35,8 @@ def _refused_written(plan: Plan, step: Step) -> NotRealisable | None:
     found = checked_step(plan.text, step, checked)
     if found.wrong:
         wrong = Verdict(False, "whole", why=(found.wrong, "what a single device computes"))
-        return NotRealisable(wrong, None, False, written=True)
+        run, words = (found.run.divergence, found.run.words) if found.run else (None, "")
+        return NotRealisable(wrong, run, False, written=True, run=words)
     for no in found.groups:
         if not no.accepted:
             run = no.run.divergence if no.run else None

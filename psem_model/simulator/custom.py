@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
+from psem_model.simulator.arithmetic import Array
 from psem_model.simulator.functions import Functions
+from psem_model.simulator.routes import to_slots, to_tokens
 from psem_model.simulator.single_model import Pass, SingleModel
-from psem_model.simulator.slices import lettered
+from psem_model.simulator.slices import Slices, lettered
 from psem_model.simulator.tables import OUTSIDE, Moment, Tables
 from psem_model.simulator.tape import Node
 from spec.models.custom import Custom
@@ -25,6 +29,17 @@ def require_known(model: Custom, numbers: Functions) -> None:
                 if line.function not in known:
                     names = ", ".join(known)
                     raise ValueError(f"{line.does.value} by {line.function}; expected one of {names}")
+
+
+def is_route(operation: Operation) -> bool:
+    """Whether it brings tokens into slots of experts, or back: indices become one, or one several."""
+    ends = zip(*operation.renamed, strict=True)
+    return any(len({*names}) < len(names) for names in ends)
+
+
+def sends(model: Custom) -> bool:
+    """Whether tokens are sent to experts."""
+    return any(is_route(operation) for part in model.parts for operation in part.operations)
 
 
 class SingleCustom(SingleModel):
@@ -73,7 +88,10 @@ class Chain(Pass):
             values[part.takes] = given
         for operation in part.operations:
             reads = [self.read(value, layer, values) for value in operation.reads]
-            values[operation.makes] = self.made(operation, reads)
+            if is_route(operation):
+                values[operation.makes] = self.routed(operation, reads[0], layer)
+            else:
+                values[operation.makes] = self.made(operation, reads)
         return values[part.gives]
 
     def read(self, value: Value, layer: int, values: dict[Value, Node]) -> Node:
@@ -106,6 +124,23 @@ class Chain(Pass):
             return self.ordered(self.tape.log_total(last), rows, makes)
         found = self.tape.normalise(operation.function, last)
         return self.ordered(found, [*rows, operation.over], makes)
+
+    def routed(self, operation: Operation, node: Node, layer: int) -> Node:
+        """Tokens in the slots of their experts, or back: each is the transpose of the other."""
+        slots, numbers = self.device.tables.slots(layer, self.moment), self.tape.numbers
+        of, makes = operation.reads[0].indices, operation.makes.indices
+
+        def whole(array: Array, indices: tuple[str, ...]) -> Slices:
+            where = {i: np.arange(n)[None] for i, n in zip(indices, array.shape, strict=True)}
+            return Slices(indices, array[None], where)
+
+        def moved(array: Array, has: tuple[str, ...], needs: tuple[str, ...]) -> Array:
+            value = whole(array, has)
+            if "c" in needs:
+                return np.asarray(to_slots(value, needs, slots).array[0])
+            return np.asarray(to_tokens(value, needs, slots, numbers).array[0])
+
+        return self.tape.linear(node, lambda a: moved(a, of, makes), lambda g: moved(g, makes, of))
 
     def ordered(self, node: Node, has: Sequence[str], needs: Sequence[str]) -> Node:
         """With its axes in the order of other indices."""

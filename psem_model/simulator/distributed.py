@@ -15,7 +15,7 @@ from types import MappingProxyType
 import numpy as np
 
 from psem_model.simulator.blocks import Block
-from psem_model.simulator.custom import SingleCustom
+from psem_model.simulator.custom import SingleCustom, sends
 from psem_model.simulator.functions import Functions
 from psem_model.simulator.lines import Devices
 from psem_model.simulator.network import Network, point_to_point
@@ -57,7 +57,9 @@ def _single(
 ) -> SingleModel:
     """The single device. `sizes`: samples and positions of a micro-batch."""
     if isinstance(model, Custom):
-        return SingleCustom(model, Tables(numbers, model.sizes(*sizes), seed), micro_batches, stateful)
+        routes = (grid.cells(), prod(grid.counts("e"))) if sends(model) else ()
+        tables = Tables(numbers, model.sizes(*sizes), seed, *routes)
+        return SingleCustom(model, tables, micro_batches, stateful)
     cells = grid.cells() if model.experts else None
     tables = TransformerTables(numbers, model, *sizes, seed, cells, prod(grid.counts("e")))
     return SingleTransformer(tables, micro_batches, stateful)
@@ -118,7 +120,7 @@ class DistributedModel(Trial):
             stage.placed = [p for p in self.placed if stage.number in p.placing.stages]
             for key in keys:
                 if sum(key in placed.slices for placed in stage.placed) != 1:
-                    raise ValueError(f"{key} of stage {stage.number} is not placed once")
+                    raise ValueError(f"{key[1]} of stage {stage.number} is not placed once")
 
     def _stage(
         self, k: int, model: Transformer | Custom, programs: tuple[Program, ...], offloads: bool
@@ -173,7 +175,9 @@ class DistributedModel(Trial):
         all of them: they sum over stages, too. Raises ValueError where every stage that has work left
         waits for another.
         """
-        yield from self._forward_and_backward()
+        for work in self._forward_and_backward():
+            self.ends.late(self.steps)
+            yield work
         self.ends.finish(self.steps)
 
     def _forward_and_backward(self) -> Iterator[Work]:

@@ -257,6 +257,8 @@ class Lines:
     def step(self, move: Move, number: int) -> None:
         """What a move does in one turn."""
         network = self.sends(number)  # of what is there
+        if move.turns not in self.turn:
+            raise ValueError(f"{move}: it is in no loop over {move.turns}")
         value, makes, turn = self.has[move.value], move.makes, self.turn[move.turns]
         if move.axis == move.turns:
             self.put(makes, self.summed(move, value, turn))

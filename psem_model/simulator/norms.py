@@ -1,12 +1,14 @@
 """The end of a step: what schedules do after all micro-batches, and the norm of all gradients.
 
+What has to do with a norm in a micro-step comes when all groups have done its backward.
+
 Each group of weights has a norm of its own on every device of every stage, also where a stage has none
 of the weights: then it is zero. Where one is summed over all weights, groups wait for one another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import groupby, islice
 
@@ -17,6 +19,8 @@ from psem_model.simulator.network import Network, OpKey, moved
 from psem_model.simulator.placed import Ops, Placed
 from psem_model.simulator.store import NUMBER_BYTES
 from spec.language.schedule import Buffer, Kind, Op, Schedule
+
+Execute = Callable[[Placed, Ops], None]  # executes operations on the weights of one placing
 
 
 class Ends:
@@ -40,32 +44,56 @@ class Ends:
         self.cluster, self.numbers = cluster_of((stages, *mesh.items())), numbers
         self.inner = self.cluster.devices // stages[1]
         self.networks = [Network(self.cluster.devices) for _ in self.groups]
+        self.norms: list[Array | None] = [None for _ in self.groups]
+
+    def late(self, step: int) -> None:
+        """What comes after backward, from a norm on, of micro-batches that all groups have done."""
+        late = [placed for group in self.groups for placed in group if placed.halves.late]
+        while late and all(placed.left for placed in late):
+            (micro_batch, *_) = {placed.left.pop(0) for placed in late}
+
+            def go_on(placed: Placed, ops: Ops, micro_batch: int = micro_batch) -> None:
+                placed.go_on(ops, step, micro_batch)
+
+            self._together(lambda placed: placed.halves.late, go_on)
 
     def finish(self, step: int) -> None:
         """What comes after all micro-batches."""
-        runs = [self._run(*each, step) for each in zip(self.groups, self.networks, strict=True)]
-        while norms := [norm for run in runs for norm in islice(run, 1)]:
-            total = reduce(self.numbers.add, norms)
-            for norm in norms:
-                norm[...] = total
+        self._together(
+            lambda placed: placed.halves.finish, lambda placed, ops: placed.finish(ops, step)
+        )
+        self.norms = [None for _ in self.groups]
 
-    def _run(self, group: list[Placed], network: Network, step: int) -> Iterator[Array]:
-        """What one group does. Yields its norm where all are added up: then it is their sum."""
-        norm: Array | None = None
-        for of_norm, some in groupby(group[0].halves.finish, lambda each: each[1].of_a_number):
+    def _together(self, ops: Callable[[Placed], Ops], execute: Execute) -> None:
+        """Some of each group's operations: where norms are added up, groups wait for one another.
+
+        Of one that does not come it is the norm that it has.
+        """
+        runs = [self._run(number, ops(group[0]), execute) for number, group in enumerate(self.groups)]
+        while joined := [found for run in runs for found in islice(run, 1)]:
+            norms = [norm for norm in self.norms if norm is not None]
+            first, total = norms[0].copy(), reduce(self.numbers.add, norms)
+            for norm, op in joined:
+                norm[...] = first if op.kind is Kind.BROADCAST else total
+
+    def _run(self, number: int, ops: Ops, execute: Execute) -> Iterator[tuple[Array, Op]]:
+        """What one group does. Yields its norm where all are added up, and the line that does so."""
+        group, network, norms = self.groups[number], self.networks[number], self.norms
+        for of_norm, some in groupby(ops, lambda each: each[1].of_a_number):
             if not of_norm:
-                _execute(group, [*some], step)
+                _execute(group, [*some], execute)
                 continue
             for key, op in some:
+                norm = norms[number]
                 if op.source is Buffer.NORM:
-                    norm = self._moved(norm, key, op, network)
+                    norm = norms[number] = self._moved(norm, key, op, network)
                     of_all = any(axis not in self.cluster.sizes for axis in op.axes)
                     if norm is not None and of_all:
-                        yield norm
+                        yield norm, op
                     continue
                 self._give(norm, group)
-                _execute(group, [(key, op)], step)
-                norm = self._taken(group) if op.target is Buffer.NORM else norm
+                _execute(group, [(key, op)], execute)
+                norms[number] = self._taken(group) if op.target is Buffer.NORM else norm
 
     def _moved(self, norm: Array | None, key: OpKey, op: Op, network: Network) -> Array | None:
         """A norm (devices, 1) after an operation on it alone."""
@@ -100,6 +128,6 @@ class Ends:
                 yield placed, stage, slice(stage * self.inner, (stage + 1) * self.inner)
 
 
-def _execute(group: Iterable[Placed], ops: Ops, step: int) -> None:
+def _execute(group: Iterable[Placed], ops: Ops, execute: Execute) -> None:
     for placed in group:
-        placed.finish(ops, step)
+        execute(placed, ops)

@@ -100,8 +100,8 @@ class Given(Model):
 class Halves:
     """A schedule's operations before and after forward, and backward, of a micro-batch.
 
-    With backward in two parts, they are before the first and after the second. Raises ValueError where
-    operations are about more than weights and their gradients.
+    With backward in two parts, they are before the first and after the second. `late`: from a norm on.
+    Raises ValueError where operations are about more than weights and their gradients.
     """
 
     def __init__(self, schedule: Schedule, in_two_parts: bool = False) -> None:
@@ -109,8 +109,7 @@ class Halves:
         self.finish: Ops = [(("finish", i), op) for i, op in enumerate(schedule.finish)]
         for _, op in ops + self.finish:
             kept = op.target is Buffer.ACTIVATIONS and op.kind is not Kind.FORWARD
-            numbers = {op.source, op.target, op.by}.intersection(NUMBERS)
-            if kept or not numbers <= ({Buffer.NORM} if op in schedule.finish else set()):
+            if kept or {op.source, op.target, op.by} & {*NUMBERS} - {Buffer.NORM}:
                 raise ValueError(f"{op}: expected operations on weights and their gradients")
         kinds = [op.kind for _, op in ops]
         if {*kinds} & {Kind.FORWARD, Kind.BACKWARD} != {Kind.FORWARD, Kind.BACKWARD}:
@@ -127,7 +126,11 @@ class Halves:
         self.reads = {FORWARD: ops[f][1].source, BACKWARD: ops[b][1].source}
         self.before = {FORWARD: ops[:f], BACKWARD: ops[between:b]}
         self.last = WEIGHTS if in_two_parts else BACKWARD
-        self.after = {FORWARD: ops[f + 1 : between], BACKWARD: [], self.last: ops[b:]}
+        late = next((i for i, (_, op) in enumerate(ops) if op.of_a_number), len(ops))
+        if late < b:
+            raise ValueError(f"{ops[late][1]}: expected it after backward")
+        self.late = ops[late:]
+        self.after = {FORWARD: ops[f + 1 : between], BACKWARD: [], self.last: ops[b:late]}
 
 
 Turn = tuple[Half, int]  # forward or backward of a micro-batch
@@ -182,6 +185,7 @@ class Placed:
         owned = _count_of_most([unit for unit in cuts if unit.owners]) or of_all
         self.step_counts = np.zeros(owned if policy.counts_steps else 0, np.float32)
         self.views: dict[Turn, Array] = {}
+        self.left: list[int] = []  # micro-batches of which what is late is left to do
         self.staying: Array | None = None  # the view that is there between turns, if it stays
         self.done: dict[Turn, int] = {}
         self.gradients: dict[int, Array] = {}
@@ -272,8 +276,14 @@ class Placed:
             if half is self.halves.last:
                 self.added.pop(micro_batch, None)
                 self.given.units = self.units(self._of_all(self.gradients.pop(micro_batch)))
-            with self._passing_of(micro_batch):
-                self._execute(self.halves.after[half], step, micro_batch)
+            self.go_on(self.halves.after[half], step, micro_batch)
+            if half is self.halves.last and self.halves.late:
+                self.left.append(micro_batch)
+
+    def go_on(self, ops: Ops, step: int, micro_batch: int) -> None:
+        """Some of what comes after forward, or backward, of a micro-batch."""
+        with self._passing_of(micro_batch):
+            self._execute(ops, step, micro_batch)
 
     def _of_all(self, gradients: Array) -> Array:
         """Gradients; along axes of which a device is to have all samples', known where all have one."""

@@ -15,6 +15,8 @@ def to_slots(value: Slices, indices: tuple[str, ...], slots: Slots) -> Slices:
 
     A device fills the slots of the tokens that it has.
     """
+    if not {"b", "s"} <= {*value.where}:
+        raise ValueError("what is sent to experts is not of tokens")
     experts = np.arange(len(slots.sample))
     arrays, numbers = [], []
     for array, b, s in zip(value.array, value.where["b"], value.where["s"], strict=True):
@@ -26,6 +28,7 @@ def to_slots(value: Slices, indices: tuple[str, ...], slots: Slots) -> Slices:
         found = found[experts, :, experts] if value.indices[-1] == "j" else found
         arrays.append(_filled(found, slots.filled[:, c]))
         numbers.append(c)
+    _require_alike(arrays)
     devices = len(arrays)
     where = {"e": np.broadcast_to(experts, (devices, len(experts))), "c": np.stack(numbers)}
     rest = {i: value.where[i] for i in indices if i not in where}
@@ -34,6 +37,8 @@ def to_slots(value: Slices, indices: tuple[str, ...], slots: Slots) -> Slices:
 
 def to_tokens(value: Slices, indices: tuple[str, ...], slots: Slots, functions: Functions) -> Slices:
     """Slots (e, c, h) back to tokens (b, s, h), each token's slots summed; (e, c) to (b, s, j)."""
+    if not {"e", "c"} <= {*value.where}:
+        raise ValueError("what comes back from experts is not in their slots")
     arrays: list[Array] = []
     samples, positions = [], []
     for array, e, c in zip(value.array, value.where["e"], value.where["c"], strict=True):
@@ -47,10 +52,17 @@ def to_tokens(value: Slices, indices: tuple[str, ...], slots: Slots, functions: 
         arrays.append(functions.reduce(found))
         samples.append(b)
         positions.append(s)
+    _require_alike(arrays)
     where = {"b": np.stack(samples), "s": np.stack(positions)}
     experts = np.broadcast_to(np.arange(len(slots.sample)), (len(arrays), len(slots.sample)))
     rest = {i: experts if i == "j" else value.where[i] for i in indices if i not in where}
     return Slices(indices, np.stack(arrays), {**where, **rest})
+
+
+def _require_alike(arrays: list[Array]) -> None:
+    """Raise ValueError unless all devices have as much."""
+    if len({array.shape for array in arrays}) > 1:
+        raise ValueError("devices have not as many tokens, or slots, as one another")
 
 
 def _filled(array: Array, filled: Array) -> Array:

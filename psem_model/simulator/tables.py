@@ -90,10 +90,27 @@ def route(
 
 
 class Tables:
-    """A model's weights and constants, whole: random numbers. `sizes`: of each index."""
+    """A model's weights and constants, whole: random numbers. `sizes`: of each index.
 
-    def __init__(self, numbers: Functions, sizes: dict[str, int], seed: int = 0) -> None:
+    `cells`: each device's tokens, for routes to experts on so many `devices`, if there are some;
+    `takes_each`: how many experts take a token.
+    """
+
+    def __init__(
+        self,
+        numbers: Functions,
+        sizes: dict[str, int],
+        seed: int = 0,
+        cells: Sequence[Cell] = (),
+        devices: int = 1,
+        takes_each: int = 1,
+    ) -> None:
         self.numbers, self.sizes, self.seed = numbers, sizes, seed
+        self.cells, self.devices, self.takes_each = cells, devices, takes_each
+        if cells:  # each cell has as many slots of each expert
+            each = (cell.tokens * takes_each for cell in cells)
+            self.sizes["c"] = sum(-(-choices // sizes["e"]) for choices in each)
+        self._last: tuple[int, Moment, Slots] | None = None
 
     def of(self, what: str, *where: int) -> tuple[int, ...]:
         """The seed of what is there."""
@@ -117,8 +134,17 @@ class Tables:
         return self.random(self.of(name, layer, moment.step, moment.micro_batch), self.shape(indices))
 
     def slots(self, layer: int, moment: Moment) -> Slots:
-        """Raises ValueError: it sends no tokens to experts."""
-        raise ValueError(f"layer {layer}: tokens are sent to experts in a transformer alone")
+        """The routes of a layer's tokens; those asked for last are kept.
+
+        Raises ValueError where none are sent to experts.
+        """
+        if not self.cells:
+            raise ValueError(f"layer {layer}: tokens are sent to experts in a transformer alone")
+        if self._last is None or self._last[:2] != (layer, moment):
+            rng = np.random.default_rng(self.of("slots", layer, moment.step, moment.micro_batch))
+            found = route(self.cells, self.sizes["e"], self.takes_each, rng, self.devices)
+            self._last = layer, moment, found
+        return self._last[2]
 
 
 class TransformerTables(Tables):
@@ -134,14 +160,11 @@ class TransformerTables(Tables):
         cells: Sequence[Cell] | None = None,
         devices: int = 1,
     ) -> None:
-        super().__init__(numbers, model.sizes(micro_batch, sequence), seed)
-        self.model, self.devices = model, devices
         everything = Cell(np.arange(micro_batch), np.arange(sequence))
-        self.cells = [everything] if cells is None else cells
-        if model.experts:  # each cell has as many slots of each expert
-            each = (cell.tokens * model.takes_each for cell in self.cells)
-            self.sizes["c"] = sum(-(-choices // model.experts) for choices in each)
-        self._last: tuple[int, Moment, Slots] | None = None
+        cells = ([everything] if cells is None else cells) if model.experts else ()
+        sizes = model.sizes(micro_batch, sequence)
+        super().__init__(numbers, sizes, seed, cells, devices, model.takes_each)
+        self.model = model
 
     def weight(self, name: str, indices: Sequence[str], layer: int) -> Array:
         """What a weight is before the first step."""
@@ -198,14 +221,6 @@ class TransformerTables(Tables):
         slopes = 2.0 ** (-8 * np.arange(1, np.prod(heads, dtype=int) + 1) / np.prod(heads))
         falling = slopes.reshape(*heads, 1, 1) * back if heads else 0 * back
         return np.where(hidden, -1e5, -falling)
-
-    def slots(self, layer: int, moment: Moment) -> Slots:
-        """The routes of a layer's tokens; those asked for last are kept."""
-        if self._last is None or self._last[:2] != (layer, moment):
-            rng = np.random.default_rng(self.of("slots", layer, moment.step, moment.micro_batch))
-            found = route(self.cells, self.sizes["e"], self.model.takes_each, rng, self.devices)
-            self._last = layer, moment, found
-        return self._last[2]
 
     def constant(self, name: str, indices: tuple[str, ...], layer: int, moment: Moment) -> Array:
         """A constant of `spec.models.parts`, whole. Raises ValueError for an unknown name."""

@@ -110,6 +110,12 @@ class Tape:
             np.transpose(node.value, axes), lambda g: self._receive(node, np.transpose(g, back))
         )
 
+    def linear(
+        self, node: Node, there: Callable[[Array], Array], back: Callable[[Array], Array]
+    ) -> Node:
+        """A linear map, and its transpose."""
+        return self._made(there(node.value), lambda g: self._receive(node, back(g)))
+
     def apply(self, function: str, node: Node) -> Node:
         """A function of each element."""
         value = self.numbers.apply(function, node.value)
