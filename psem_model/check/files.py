@@ -9,11 +9,10 @@ from psem_model.check.blame import Look, accepted, blamed, trace
 from psem_model.check.continuations import missing, spoiling
 from psem_model.check.edits import Edit, How, Spot
 from psem_model.check.rounding import rounded
+from psem_model.check.runs import Case, Mesh
 from psem_model.check.schedules import (
-    Case,
     CheckedGroup,
     Line,
-    Mesh,
     check_schedule,
     is_right,
     line_in,

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
+from psem_model.check.runs import Diverging, diverging
 from psem_model.check.words import reason
 from psem_model.text.errors import UserError
-from psem_model.text.figures import divergence_json, divergence_text
+from psem_model.text.figures import divergence_json
 from psem_model.text.report import Report
 from spec.checking.verdict import Verdict, check
 from spec.language.schedule import Schedule
 from spec.meaning.match import Divergence
-from spec.meaning.reference import first_divergence
 from spec.models.states import BytePolicy
+
+if TYPE_CHECKING:
+    from psem_model.check.step_runs import StepRun
 
 SMALL = 3  # devices along an axis, or micro-steps, that show all there is to see (theorem T3)
 NO_COPY = "the byte policy's optimizer state has no copy of the weights to update from"
@@ -25,44 +29,51 @@ class NotRealisable(UserError):
     """A placement's derived step, or one that is written, is rejected: the verdict, and a small run.
 
     `for_want_of_a_copy`: it would be accepted if the optimizer state had a copy of the weights. Then no
-    right step is derived of the placement, but one written by hand may be right. `run`: what the small
-    run of a whole step is, in words.
+    right step is derived of the placement, but one written by hand may be right. `of_step`: the run of
+    a whole step, in place of a schedule's.
     """
 
     def __init__(
         self,
         verdict: Verdict,
-        divergence: Divergence | None,
+        run: Diverging | None,
         for_want_of_a_copy: bool,
         written: bool = False,
-        run: str = "",
+        of_step: StepRun | None = None,
     ) -> None:
         self.reason = reason(verdict)
         super().__init__(self.reason)
-        self.verdict, self.divergence = verdict, divergence
-        self.for_want_of_a_copy, self.written, self.run = for_want_of_a_copy, written, run
+        self.verdict, self.run, self.of_step = verdict, run, of_step
+        self.for_want_of_a_copy, self.written = for_want_of_a_copy, written
+
+    @property
+    def divergence(self) -> Divergence | None:
+        """Where the run differs from the single device."""
+        run = self.of_step or self.run
+        return run.divergence if run else None
 
     def lines(self) -> list[str]:
         """In words."""
         if self.for_want_of_a_copy and not self.written:
             return [f"not derived: {self.reason}", NO_COPY, BY_HAND]
         lines = [f"{'rejected' if self.written else 'not realisable'}: {self.reason}"]
-        if self.run:
-            lines.append(self.run)
-        elif self.divergence is not None:
-            lines.append(f"a run that diverges: {divergence_text(self.divergence)}")
+        if self.of_step:
+            lines.append(self.of_step.words)
+        elif self.run:
+            lines.append(f"a run that diverges: {self.run}")
         return lines
 
     def report(self, command: str) -> Report:
         """For a program."""
-        run = None if self.for_want_of_a_copy else self.divergence
+        where = None if self.for_want_of_a_copy else self.divergence
+        made = self.run.made if self.run else None
         found = {
             "realisable": False,
             "derived": not self.for_want_of_a_copy,
             "rule": self.verdict.rule,
             "reason": self.reason,
             "for_want_of_a_copy": self.for_want_of_a_copy,
-            "divergence": None if run is None else divergence_json(run),
+            "divergence": where and divergence_json(where) | {"model": made and made.json()},
         }
         return Report(command, "", data=found, right=False)
 
@@ -97,7 +108,5 @@ def refused(
     if verdict.accepted:
         return None
     small = dict(zip(schedule.axes, sizes, strict=True))
-    options = {"steps": 3, "micro_steps": few, "stateful": policy.k > 0}
-    options["master"] = policy.master
-    divergence = first_divergence(schedule, small, **options)
-    return NotRealisable(verdict, divergence, wants_a_copy(schedule, small, few, policy))
+    run = diverging(schedule, small, few, policy, verdict)
+    return NotRealisable(verdict, run, wants_a_copy(schedule, small, few, policy))

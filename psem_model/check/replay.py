@@ -6,23 +6,29 @@ Only what moves and changes the values is the simulator's own: its buffers, ring
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
-from psem_model.simulator import Arithmetic
+from psem_model.simulator import Arithmetic, models
 from psem_model.simulator.arithmetic import Array, Poison
 from psem_model.simulator.layout import Cluster, cluster_of
-from psem_model.simulator.models import STATISTICS, Backward, Data, Model
+from psem_model.simulator.models import STATISTICS, Backward
 from psem_model.simulator.rests import flat
 from psem_model.simulator.run import Scheduled
 from spec.language.schedule import Buffer, Schedule
 from spec.meaning.match import Divergence, divergences
-from spec.meaning.reference import UNKNOWN, Reference, Values, primes
+from spec.meaning.reference import (
+    READS_EVERYTHING,
+    UNKNOWN,
+    Data,
+    Model,
+    Reference,
+    Values,
+    primes,
+)
 from spec.meaning.semantics import absent
 from spec.models.states import BytePolicy
-from spec.models.training import Training
 
 
 class SameRule(Arithmetic):
@@ -38,7 +44,7 @@ class SamePoison(Poison):
         return np.full(shape, UNKNOWN, object)
 
 
-class SameData(Data):
+class SameData(models.Data):
     """The reference's weights, moments, tokens and statistics."""
 
     def __init__(self, cluster: Cluster, world: Reference) -> None:
@@ -62,7 +68,7 @@ class SameData(Data):
         return np.repeat(np.array(seen, object), STATISTICS, axis=1)
 
 
-class SameModel(Model):
+class SameModel(models.Model):
     """The reference's gradients of its samples, of one unit that is the whole model."""
 
     def __init__(self, world: Reference, tied: bool) -> None:
@@ -93,7 +99,7 @@ class SameModel(Model):
 
     def whole(self, weights: Sequence[Array], step: int) -> list[Array]:
         self.world.step = step
-        return [np.array([self.world.single_gradient(list(row[0]))], object) for row in weights]
+        return [np.array([self.world.single_sum(list(row[0]))], object) for row in weights]
 
 
 def replay(
@@ -104,8 +110,10 @@ def replay(
     policy: BytePolicy,
     steps: int,
     expected: Divergence,
+    model: Model = READS_EVERYTHING,
+    data: Data = primes,
 ) -> Divergence | None:
-    """Where the run of `spec.meaning.reference` at these sizes, `primes`, diverges in the simulator.
+    """Where the run of `spec.meaning.reference` at these sizes diverges in the simulator.
 
     At the copy that is `expected` to, if that differs there as well; else wherever it first does. (On
     several axes the simulator cuts along those only along which anything is sliced, so that other
@@ -113,10 +121,9 @@ def replay(
     """
     sizes, stateful = {a: mesh[a] for a in schedule.axes}, bool(policy.k > 0)
     tied = schedule.training.tied
-    sums = replace(schedule, training=Training(tied=tied))  # mean and clipping are the simulator's
-    world = Reference(sums, sizes, micro_steps, elements, primes, stateful, policy.master)
-    data = SameData(cluster_of(tuple(sizes.items())), world)
-    run = Scheduled(schedule, [flat(elements)], micro_steps, policy, SameModel(world, tied), [data])
+    world = Reference(schedule, sizes, micro_steps, elements, data, stateful, policy.master, model)
+    same = SameData(cluster_of(tuple(sizes.items())), world)
+    run = Scheduled(schedule, [flat(elements)], micro_steps, policy, SameModel(world, tied), [same])
     for _ in range(steps):
         run.step()
         found = list(divergences(run.beside(), run.numbers.unequal))

@@ -2,78 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from math import inf, prod
 from typing import Any
 
 from psem_model.check import optimizers, sizes
 from psem_model.check.placements import NO_COPY, wants_a_copy
+from psem_model.check.runs import Case, Mesh, Run, small_run
 from psem_model.check.words import has, needs
 from psem_model.reading.schedule_keys import PARTS
 from psem_model.text.errors import BadInput
-from psem_model.text.figures import counted, divergence_json, divergence_text
+from psem_model.text.figures import divergence_json
 from psem_model.text.report import Column, Section, rows
-from spec.checking.everywhere import LOOKED_AT, Everywhere, Given, everywhere
+from spec.checking.everywhere import Everywhere, Given, everywhere
 from spec.checking.verdict import MANY, Verdict, check
 from spec.choosing.space import Kept
 from spec.language.schedule import MICRO_STEPS, Op, Schedule
-from spec.meaning.match import Divergence
-from spec.meaning.reference import first_divergence
 from spec.models.states import MIXED_ADAM, BytePolicy, State
 from spec.models.training import Statistics
 from spec.numbers.any_size import Undecided, any_size
 from spec.numbers.arithmetic import Number
 
 MOST_AXES = 4  # of which every number of devices is looked at
-FEW_SEEN = 3  # devices along an axis, of whose runs those with fewer micro-steps are shown first
-FEW_DEVICES, FEW_ALONG_AN_AXIS = 16, 4  # of a run in exact arithmetic
-STEPS = 4  # of such a run: those that the verdict looks at
-
-Mesh = dict[str, int]
-
-
-@dataclass(frozen=True)
-class Case:
-    """A mesh and a number of micro-steps."""
-
-    mesh: Mesh
-    micro_steps: int
-
-    def __str__(self) -> str:
-        along = " x ".join(f"{axis} {size:,}" for axis, size in self.mesh.items())
-        return f"{along}, {counted(self.micro_steps, 'micro-step')}"
-
-    @property
-    def devices(self) -> int:
-        return prod(self.mesh.values())
-
-    def json(self) -> dict[str, Any]:
-        """For a program."""
-        return {"mesh": self.mesh, "micro_steps": self.micro_steps}
-
-
-@dataclass(frozen=True)
-class Run:
-    """A small run that diverges: in the specification's terms, and as the simulator replays it."""
-
-    case: Case
-    parameters: int
-    divergence: Divergence
-    simulated: Divergence | None
-
-    def lines(self) -> list[str]:
-        """In words."""
-        on = (
-            f"{counted(self.case.devices, 'device')}, {counted(self.parameters, 'parameter')}, "
-            f"{counted(self.case.micro_steps, 'micro-step')}"
-        )
-        again, found = self.simulated, divergence_text(self.divergence)
-        if again and divergence_text(again) == found:
-            return [f"a run that diverges, on {on}, as in the simulator: {found}"]
-        replay = divergence_text(again) if again else "every copy is as on a single device"
-        return [f"a run that diverges, on {on}: {found}", f"simulated on {on}: {replay}"]
 
 
 @dataclass(frozen=True)
@@ -208,7 +159,7 @@ class CheckedGroup:
             "sizes": sizes.data(self.found),
             "optimizers": optimizers.data(self.kinds) if self.kinds else None,
             "rejection": None if verdict.accepted else rejection,
-            "divergence": divergence_json(run.divergence) | run.case.json() if run else None,
+            "divergence": run.found.json() | run.case.json() if run else None,
             "simulated": divergence_json(run.simulated) if run and run.simulated else None,
         }
 
@@ -320,16 +271,6 @@ def sizes_given(
     return {axis: mesh[axis] for axis in axes if mesh is not None} | steps
 
 
-def _smallest_first(cases: Iterable[Case]) -> list[Case]:
-    """The smallest first; of few devices, with few micro-steps: a sum over devices is easier to see."""
-
-    def key(case: Case) -> tuple[int, ...]:
-        most = max(case.mesh.values(), default=1)
-        return max(most, FEW_SEEN), case.micro_steps, most, case.devices
-
-    return sorted(cases, key=key)
-
-
 def _unmet(schedule: Schedule, verdict: Verdict, micro_steps: int) -> Line | None:
     """The operation that a verdict names; none at a step's end."""
     repeated = len(schedule.micro_step)
@@ -344,42 +285,3 @@ def line_in(schedule: Schedule, part: str, index: int) -> Line:
     """An operation of a part of a schedule."""
     ops = schedule.micro_step if part == PARTS[0] else schedule.finish
     return Line(ops[index], part, index, None)
-
-
-def small_run(schedule: Schedule, failed: Case, policy: BytePolicy, given: Given) -> Run | None:
-    """The smallest run that diverges: at the case that fails if that is small, else a smaller one.
-
-    Few devices or micro-steps that are given are those of the run.
-    """
-
-    def few(name: str, choices: Sequence[int]) -> Sequence[int]:
-        return (given[name],) if given.get(name, inf) <= choices[-1] else choices
-
-    meshes: list[Mesh] = [{}]
-    for axis in failed.mesh:
-        along = few(axis, range(1, FEW_ALONG_AN_AXIS + 1))
-        meshes = [m | {axis: n} for m in meshes for n in along if prod(m.values()) * n <= FEW_DEVICES]
-    counts = few(MICRO_STEPS, LOOKED_AT)
-    smaller = _smallest_first(Case(mesh, count) for mesh in meshes for count in counts)
-    small = max(failed.devices, failed.micro_steps) <= FEW_DEVICES
-    for case in [failed] * small + smaller:
-        divergence = first_divergence(
-            schedule,
-            case.mesh,
-            steps=STEPS,
-            micro_steps=case.micro_steps,
-            stateful=policy.k > 0,
-            master=policy.master,
-        )
-        if divergence is not None:
-            return _replayed(schedule, case, policy, divergence)
-    return None
-
-
-def _replayed(schedule: Schedule, case: Case, policy: BytePolicy, found: Divergence) -> Run:
-    """The same run in the simulator."""
-    from psem_model.check.replay import replay
-
-    elements = max(2, case.devices)  # as the reference has
-    again = replay(schedule, case.mesh, case.micro_steps, elements, policy, STEPS, found)
-    return Run(case, elements, found, again)

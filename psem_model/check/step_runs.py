@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from psem_model.check.schedules import Case
+from psem_model.check.runs import Case
 from psem_model.text.figures import counted, divergence_json, divergence_text
 from spec.derivation.nesting import families
 from spec.devices.layouts import WHOLE, LayoutError, Lie, Lies, along

@@ -11,12 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from psem_model.check.schedules import CheckedGroup, Run, check_schedule
+from psem_model.check.runs import Run
+from psem_model.check.schedules import CheckedGroup, check_schedule
 from psem_model.reading.schedules import examples
-from psem_model.text.figures import counted, divergence_text, value_text
+from psem_model.text.figures import counted, value_text
 from spec.language.schedule import Buffer, Kind, Op, Schedule
 from spec.meaning.match import Copies
-from spec.meaning.reference import UNKNOWN, Reference, Values, primes
+from spec.meaning.reference import UNKNOWN, Reference, Values
 from spec.meaning.reference import run as run_of
 from spec.meaning.semantics import CONTENT, Store, execute, initial, updates_on_host
 from spec.models.states import MIXED_ADAM
@@ -85,7 +86,7 @@ def played(id: str, name: str, checked: CheckedGroup, run: Run, says: Sequence[s
         devices,
         watched.element,
         moments,
-        divergence_text(run.divergence),
+        str(run.found),
         rule,
     )
 
@@ -97,41 +98,35 @@ class _Watched:
         self.schedule, self.run = schedule, run
         self.element = run.divergence.place.element or 0
         case = run.case  # of an optimizer that keeps a moment, and a copy of the weights
-        self.world = Reference(
-            schedule, case.mesh, case.micro_steps, run.parameters, primes, True, True
-        )
+        of_run = schedule, case.mesh, case.micro_steps, case.parameters, run.found.data
+        self.world = Reference(*of_run, True, True, run.found.model)
 
     def moments(self) -> Iterator[Moment]:
         """Every line of every step, and what is kept after each step."""
         world, schedule, steps = self.world, self.schedule, self.run.divergence.step + 1
-        single = {
-            "theta": [primes("start", j) for j in range(world.elements)],
-            "omega": [primes("moment", j) for j in range(world.elements)],
-        }
-        start = (world.constant(values.__getitem__) for values in single.values())
-        store = initial(schedule, world, *start)
+        store = initial(schedule, world, *(world.constant(v.__getitem__) for v in world.single(0)))
         kept = self._kept(steps)
         for step in range(steps):
             world.step = step
-            whole = world.single_gradient(single["theta"])
+            theta, _ = world.single(step)
+            whole = world.single_gradient(theta)
             for number, (m, op) in enumerate(schedule.flat(world.micro_steps)):
                 in_finish = number >= len(schedule.micro_step) * world.micro_steps
                 when = f"step {step + 1}" + ("" if in_finish else f", micro-step {m + 1}")
-                needs = self._needed(op, store, single["theta"], whole)
+                needs = self._needed(op, store, theta, whole)
                 execute(op, schedule, world, store, m)
                 yield self._moment(when, op, store, needs)
-            after = [world.next(*each) for each in zip(*single.values(), whole, strict=True)]
-            single = {name: [each[i] for each in after] for i, name in enumerate(single)}
             yield from self._ends(step, kept[step])
 
     def _kept(self, steps: int) -> list[list[Copies]]:
         """What is kept after each step, beside the single device's."""
-        case = self.run.case
-        rows = run_of(self.schedule, case.mesh, steps, case.micro_steps, self.run.parameters)
-        found: list[list[Copies]] = [[] for _ in range(steps)]
+        case, found = self.run.case, self.run.found
+        of_run = self.schedule, case.mesh, steps, case.micro_steps, case.parameters, found.data
+        rows = run_of(*of_run, model=found.model)
+        kept: list[list[Copies]] = [[] for _ in range(steps)]
         for row in rows:
-            found[row.step].append(row)
-        return found
+            kept[row.step].append(row)
+        return kept
 
     def _needed(self, op: Op, store: Store, theta: list[Any], whole: list[Any]) -> dict[Any, str]:
         """By device, what an operand should be where it is another, of the elements that are read."""

@@ -35,10 +35,9 @@ def _refused_written(plan: Plan, step: Step) -> NotRealisable | None:
     found = checked_step(plan.text, step, checked)
     if found.wrong:
         wrong = Verdict(False, "whole", why=(found.wrong, "what a single device computes"))
-        run, words = (found.run.divergence, found.run.words) if found.run else (None, "")
-        return NotRealisable(wrong, run, False, written=True, run=words)
+        return NotRealisable(wrong, None, False, written=True, of_step=found.run)
     for no in found.groups:
         if not no.accepted:
-            run = no.run.divergence if no.run else None
+            run = no.run.found if no.run else None
             return NotRealisable(no.verdict, run, no.for_want_of_a_copy, written=True)
     return None

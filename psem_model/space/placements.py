@@ -8,13 +8,14 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
+from psem_model.check.runs import Diverging, diverging
 from psem_model.check.words import has
 from psem_model.reading.placements import symbols_of
 from psem_model.space.forms import sum_text, unless
-from psem_model.text.figures import counted, divergence_json, divergence_text, in_bytes
+from psem_model.text.figures import counted, in_bytes
 from psem_model.text.report import BYTES, Column, Quantity, Report, Section, listed
 from psem_model.text.report import rows as as_rows
-from spec.checking.verdict import Verdict
+from spec.checking.verdict import Verdict, check
 from spec.choosing.space import (
     ACTIVATION_MODES,
     LEAST,
@@ -34,7 +35,6 @@ from spec.choosing.space import (
     verdicts,
 )
 from spec.derivation.schedules import schedule_of
-from spec.meaning.reference import first_divergence
 from spec.models.states import BytePolicy, State
 from spec.plans.modes import Mode
 from spec.plans.placement import BATCH, Placement
@@ -118,18 +118,20 @@ class Reason:
     micro_steps: int
 
     @cached_property
-    def divergence(self) -> Any:
-        """Where the witness differs from the single device, on two devices."""
-        few = {"steps": 2, "micro_steps": self.micro_steps}
-        kept = {"stateful": self.policy.k > 0, "master": self.policy.master}
-        return first_divergence(schedule_of(placement_of(self.witness)), {BATCH: 2}, **few, **kept)
+    def run(self) -> Diverging:
+        """One of the witness that differs from the single device, on two devices."""
+        sizes = schedule_of(placement_of(self.witness)), {BATCH: 2}, self.micro_steps, self.policy
+        found = diverging(*sizes, check(*sizes))
+        if found is None:
+            raise ValueError(f"{spelled(self.witness, 4)}: no run on 2 devices diverges")
+        return found
 
     def lines(self) -> list[str]:
         """In words."""
         return [
             f"{counted(self.placements, 'placement')}: {self.rule}, {self.operation}, "
             f"on {LEAST} or more devices: {self.has}",
-            f"  a run on 2 devices, of {spelled(self.witness, 4)}: {divergence_text(self.divergence)}",
+            f"  a run on 2 devices, of {spelled(self.witness, 4)}: {self.run}",
         ]
 
     def data(self) -> dict[str, Any]:
@@ -140,7 +142,7 @@ class Reason:
             "has": self.has,
             "placements": self.placements,
             "witness": spelled(self.witness, 4),
-            "divergence": divergence_json(self.divergence),
+            "divergence": self.run.json(),
         }
 
 

@@ -1,8 +1,7 @@
 """A reference run: a schedule on a few devices beside the same training on one device.
 
 Values may be fractions or terms: the run that refutes a schedule is found, and checked, with the
-same definitions. The model is small but reads everything: an element's gradient depends on its own
-activation and on another element's parameter, on every device and micro-step differently.
+same definitions. What samples contribute, the model says: one that reads everything, or another.
 Clipping divides by 1 + the square of the norm: any function that is 1 of no norm will do.
 """
 
@@ -46,6 +45,7 @@ Values = dict[tuple[int, Coordinate], Any]  # (element, device) -> value
 # data("tokens" or "statistic", step, micro-step, device), and of what is not known
 # data("unknown", how often before, device, element)
 Data = Callable[..., Any]
+OfAll = Callable[[int], Any]  # a value of each element
 
 
 def primes(what: str, *index: Any) -> Any:
@@ -56,6 +56,30 @@ def primes(what: str, *index: Any) -> Any:
     code: int = sum((n + 1) * 7 ** (i + 1) for i, n in enumerate(flat))
     kinds = ("start", "tokens", "tied", "statistic", "sample", "moment")
     return code + kinds.index(what) + 1
+
+
+class Model:
+    """Small, but it reads everything: an element's gradient depends on its own activation and on
+    another element's parameter, on every device and micro-step differently.
+    """
+
+    def sample(
+        self,
+        world: Reference,
+        micro_step: int,
+        d: Coordinate,
+        j: int,
+        kept: OfAll,
+        view: OfAll,
+        tied: bool,
+    ) -> Any:
+        """The gradient of one device's sample in one micro-step, of what is kept of it and is read."""
+        slope, what = (3, "tied") if tied else (1 + world.devices.index(d), "sample")
+        other = view((j + 1) % world.elements)
+        return slope * kept(j) + 2 * other + world.data(what, world.step, micro_step, d, j)
+
+
+READS_EVERYTHING = Model()
 
 
 class Reference:
@@ -70,13 +94,16 @@ class Reference:
         data: Data,
         stateful: bool,
         master: bool,
+        model: Model = READS_EVERYTHING,
     ) -> None:
-        self.master, self.training, self.micro_steps = master, schedule.training, micro_steps
+        self.model, self.master, self.training = model, master, schedule.training
+        self.micro_steps = micro_steps
         self.axes, self.sizes, self.elements = schedule.axes, sizes, elements
         self.data, self.stateful, self.step = data, stateful, 0
         self.devices: list[Coordinate] = list(product(*(range(sizes[a]) for a in schedule.axes)))
         self.zero: Values = {(j, d): 0 for j in range(elements) for d in self.devices}
         self.unknowns = 0
+        self._single: list[tuple[list[Any], list[Any]]] = []
         world = group_size(sizes, schedule.axes)
         self.owner: dict[int, Coordinate] = {}
         for j in range(elements):
@@ -162,20 +189,17 @@ class Reference:
             for j, d in activations
         }
 
-    def sample(self, micro_step: int, d: Coordinate, j: int, own: Any, other: Any, tied: bool) -> Any:
-        """The gradient of one device's sample in one micro-step."""
-        slope, what = (3, "tied") if tied else (1 + self.devices.index(d), "sample")
-        return slope * own + 2 * other + self.data(what, self.step, micro_step, d, j)
-
     def gradient(
         self, view: Values, activations: Values, micro_step: int, axes: Axes, tied: bool = False
     ) -> Values:
         def at(j: int, d: Coordinate) -> Any:
-            other, kept = view[(j + 1) % self.elements, d], activations[j, d]
-            return sum(
-                self.sample(micro_step, e, j, _of_samples(kept, e), other, tied)
-                for e in self.group(d, axes)
-            )
+            def of(e: Coordinate) -> Any:
+                def kept(i: int) -> Any:
+                    return _of_samples(activations[i, d], e)
+
+                return self.model.sample(self, micro_step, e, j, kept, lambda i: view[i, d], tied)
+
+            return sum(map(of, self.group(d, axes)))
 
         return {(j, d): at(j, d) for j, d in view}
 
@@ -185,19 +209,23 @@ class Reference:
     def statistic(self, micro_step: int) -> Values:
         return {(j, d): self.data("statistic", self.step, micro_step, d) for j, d in self.zero}
 
-    def single_gradient(self, theta: list[Any]) -> list[Any]:
-        """What a single device applies: all samples at its parameters, as the training says."""
-        training, micro_steps = self.training, range(self.micro_steps)
-        uses = (False, True) if training.tied else (False,)
-        whole = [
+    def single_sum(self, theta: list[Any]) -> list[Any]:
+        """The sum of all samples' gradients, at a single device's parameters."""
+        uses = (False, True) if self.training.tied else (False,)
+        return [
             sum(
-                self.sample(m, d, j, theta[j], theta[(j + 1) % self.elements], tied)
-                for m in micro_steps
+                self.model.sample(self, m, d, j, theta.__getitem__, theta.__getitem__, tied)
+                for m in range(self.micro_steps)
                 for d in self.devices
                 for tied in uses
             )
             for j in range(self.elements)
         ]
+
+    def single_gradient(self, theta: list[Any]) -> list[Any]:
+        """What a single device applies: all samples at its parameters, as the training says."""
+        training, micro_steps = self.training, range(self.micro_steps)
+        whole = self.single_sum(theta)
         if training.loss is Loss.MEAN:
             whole = [divided(g, len(self.devices) * self.micro_steps) for g in whole]
         if training.loss is Loss.TOKEN_MEAN:
@@ -205,6 +233,22 @@ class Reference:
             whole = [divided(g, count) for g in whole]
         square_norm = sum(g * g for g in whole) if training.clip else 0
         return [divided(g, 1 + square_norm) for g in whole] if training.clip else whole
+
+    def single(self, step: int) -> tuple[list[Any], list[Any]]:
+        """A single device's weights and moments when a step begins."""
+        if not self._single:
+            elements = range(self.elements)
+            omega = [self.data("moment", j) if self.stateful else 0 for j in elements]
+            self._single.append(([self.data("start", j) for j in elements], omega))
+        now = self.step
+        while len(self._single) <= step:
+            self.step = len(self._single) - 1
+            theta, omega = self._single[-1]
+            states = zip(theta, omega, self.single_gradient(theta), strict=True)
+            after = [self.next(*state) for state in states]
+            self._single.append(([w for w, _ in after], [m for _, m in after]))
+        self.step = now
+        return self._single[step]
 
     def single_statistics(self, before: Any) -> Any:
         """What a single device's statistics are after a step."""
@@ -235,28 +279,22 @@ def run(
     data: Data = primes,
     stateful: bool = True,
     master: bool = True,
+    model: Model = READS_EVERYTHING,
 ) -> Iterator[Copies]:
     """Every resting copy beside the single device's value, step by step.
 
     `stateful`: the optimizer keeps a moment; `master`: and a copy of the weights.
     """
     elements = elements or max(2, group_size(sizes, schedule.axes))
-    world = Reference(schedule, sizes, micro_steps, elements, data, stateful, master)
-    theta = [data("start", j) for j in range(elements)]
-    omega = [data("moment", j) if stateful else 0 for j in range(elements)]
-    store = initial(
-        schedule, world, world.constant(theta.__getitem__), world.constant(omega.__getitem__)
-    )
+    world = Reference(schedule, sizes, micro_steps, elements, data, stateful, master, model)
+    store = initial(schedule, world, *(world.constant(each.__getitem__) for each in world.single(0)))
     statistics: Any = 0
     for step in range(steps):
         world.step = step
         for m, op in schedule.flat(micro_steps):
             execute(op, schedule, world, store, m)
-        single = zip(theta, omega, world.single_gradient(theta), strict=True)
-        after = [world.next(*state) for state in single]
-        theta, omega = [w for w, _ in after], [m for _, m in after]
         statistics = world.single_statistics(statistics)
-        yield from _beside(schedule, world, store, theta, omega, statistics)
+        yield from _beside(schedule, world, store, *world.single(step + 1), statistics)
 
 
 def _beside(

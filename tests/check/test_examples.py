@@ -10,7 +10,8 @@ import pytest
 
 from proofs.registry import ROOT
 from psem_model.audit.refutations.compositions import TWINS as UNSAFE_TWINS
-from psem_model.check.schedules import FEW_ALONG_AN_AXIS, RULES, check_schedule
+from psem_model.check.runs import FEW_ALONG_AN_AXIS
+from psem_model.check.schedules import RULES, check_schedule
 from psem_model.check.words import has, needs
 from psem_model.reading.schedules import dumps, loads, read
 from psem_model.simulator import simulate

@@ -8,9 +8,7 @@ import pytest
 
 from proofs.checking.beside import Beside
 from proofs.checking.halves import Halves
-from proofs.checking.judged_schedules import DEVICES, STEPS
-from proofs.checking.line_run import LineRun
-from proofs.checking.lines import OWNER, UPDATE
+from proofs.checking.lines import UPDATE
 from proofs.checking.operation_lines import NORM, NotCovered
 from proofs.checking.representation import Represented
 from proofs.checking.witnesses import broken_schedules, meant, operation
@@ -27,6 +25,7 @@ from spec.plans.strategies import STRATEGIES
 from tests.support.broken import notices
 from tests.support.examples import few
 from tests.support.forked import RUNS
+from tests.support.fragment import Replayed, wrong_and_known
 from tests.support.line_runs import CLIPS, PLAIN_PIECES
 from tests.support.schedules import PIECES
 
@@ -241,19 +240,6 @@ def test_no_part_of_the_theorem_may_be_otherwise(wrong, file, rule, broken):
     assert notices(*claim, file, rule, broken, folder="proofs", without=RUNS), wrong
 
 
-def wrong_and_known(run):
-    """The lines that compute something known of what compares unequal."""
-    at = run.run
-    lost = {number for (number, *_), is_lost in at.lost.items() if is_lost}
-    alone = {number for (number,) in (key for key in at.met if len(key) == 1)}
-    found = {number for number in alone if not at.met[number,] and number not in lost}
-    for number, firsts, places in (key for key in at.met if len(key) == 3):
-        there = places in [*at.there_are(firsts)]
-        if there and not at.met[number, firsts, places] and not at.lost[number, firsts, places]:
-            found.add(number)
-    return found
-
-
 @pytest.mark.parametrize("piece", few(PLAIN_PIECES))
 def test_named_strategies_compute_nothing_wrong_that_is_known(piece):
     """They are of the fragment, owners' updates of slices too: nothing is to be passed on."""
@@ -264,60 +250,6 @@ def test_named_strategies_compute_nothing_wrong_that_is_known(piece):
             run = Beside(made, dict.fromkeys(schedule.axes, 3), 2, MIXED_ADAM, 2)
             assert all(run.equal) and not wrong_and_known(run), (placement, piece)
             assert updates_everything(run), (placement, piece)
-
-
-class Replayed:
-    """The lines of a schedule once more: which lines' wrong values are in places."""
-
-    def __init__(self, schedule, micro_steps):
-        mesh = dict(zip(schedule.axes, DEVICES[len(schedule.axes)], strict=True))
-        self.beside = run = Beside(schedule, mesh, micro_steps, MIXED_ADAM, STEPS)
-        self.lines, self.kept_as = run.places.lines, run.places.kept_as
-        about = run.places.contributions, run.places.starts, schedule.training, run.places.moments
-        self.run = LineRun(mesh, micro_steps, *about)
-        self.ends, self.applied, self.clipped_by, self.norm_of = [], {}, {}, {}
-        for number, line in enumerate(self.lines):
-            if line.kind == UPDATE.name:
-                self.applied[number] = self.wrong(line.third)
-                self.clipped_by[number] = self.wrong(line.fourth)
-            if line.kind == NORM:
-                self.norm_of[number] = self.wrong(line.source)
-            self.run.run(number, line)
-            if number + 1 == len(self.lines) or self.lines[number + 1].step > line.step:
-                known = all(known for place in self.kept_as for known in self.known(place))
-                self.ends.append((known, {one for place in self.kept_as for one in self.wrong(place)}))
-
-    def wrong(self, place):
-        """The lines whose wrong values are in a place."""
-        forms = (self.run.form(place, firsts) for firsts in self.run.firsts)
-        return {symbol.which for form in forms for symbol, _ in form if symbol.kind == "wrong"}
-
-    def known(self, place):
-        """Whether what is in a copy is known, on each kind of device that keeps it."""
-        run, cut = self.run, [self.run.axes.index(a) for a in self.beside.places.kept_axes[place]]
-        for firsts in run.firsts:
-            for places, (_, known) in run.passes(place, firsts, []).items():
-                if all(places[axis] == OWNER for axis in cut):
-                    yield known
-
-    @property
-    def first(self):
-        """The line that is the first to compute something known of what compares unequal, if any."""
-        return min(wrong_and_known(self.beside), default=None)
-
-    @property
-    def passes_it_on(self):
-        """Whether what compares unequal first is a copy that is kept, or is passed on to one."""
-        first = self.first
-        if first is None or not all(self.beside.equal[: self.lines[first].step]):
-            return True
-        _, kept = self.ends[self.lines[first].step]
-        kind, of_it = self.lines[first].kind, {first}
-        norms = of_it if kind == NORM else {n for n, wrong in self.norm_of.items() if wrong == of_it}
-        applied = {number for number, wrong in self.applied.items() if wrong == of_it}
-        clipped_by = {n for n, wrong in self.clipped_by.items() if len(wrong) == 1 and wrong <= norms}
-        updates = {UPDATE.name: of_it, NORM: clipped_by}.get(kind, applied | clipped_by)
-        return bool(kept & updates)
 
 
 def updates_everything(beside):
@@ -341,7 +273,7 @@ def test_of_t3s_broken_schedules_whose_copies_are_known_most_are_of_the_fragment
         except NotCovered:
             continue
         covered += 1
-        if run.beside.places.keeps_weights and all(is_known for is_known, _ in run.ends):
+        if run.keeps_what_is_known:
             known += 1
             outside += [] if run.passes_it_on else [broken.name]
             idle += [] if updates_everything(run.beside) else [broken.name]
@@ -379,7 +311,7 @@ def test_a_wrong_norm_that_clips_is_of_the_fragment_and_its_run_diverges(made):
     schedule = made()
     run = Replayed(schedule, 2)
     assert run.lines[run.first].kind == NORM and not any(run.beside.equal)
-    assert all(known for known, _ in run.ends) and run.passes_it_on
+    assert run.is_of_the_fragment
     assert first_divergence(schedule, dict.fromkeys(schedule.axes, 3), steps=1, micro_steps=2)
 
 
