@@ -17,7 +17,7 @@ from spec.checking.symbols import SAME, MicroStep, Symbol
 from spec.checking.verdict import Verdict
 from spec.devices.operators import NormalForm, Offset, Source
 from spec.language.schedule import Kind, Schedule
-from spec.meaning.reference import UNKNOWN, Coordinate, Model, OfAll, Reference
+from spec.meaning.reference import UNKNOWN, Coordinate, Losses, OfAll, Reference
 from spec.models.training import Loss
 
 FIRST_STATES = {"weight": "start", "moment": "moment"}  # data of a reference, by the symbol of step 0
@@ -94,7 +94,7 @@ class Square:
 
 
 @dataclass(frozen=True)
-class Made(Model):
+class Made(Losses):
     """Linear losses but for one, and data of which all are 0 but a few, which are 1; of tokens all are
     1 but one, which is 2.
     """

@@ -22,7 +22,7 @@ from spec.meaning.reference import (
     READS_EVERYTHING,
     UNKNOWN,
     Data,
-    Model,
+    Losses,
     Reference,
     Values,
     primes,
@@ -110,7 +110,7 @@ def replay(
     policy: BytePolicy,
     steps: int,
     expected: Divergence,
-    model: Model = READS_EVERYTHING,
+    losses: Losses = READS_EVERYTHING,
     data: Data = primes,
 ) -> Divergence | None:
     """Where the run of `spec.meaning.reference` at these sizes diverges in the simulator.
@@ -121,7 +121,7 @@ def replay(
     """
     sizes, stateful = {a: mesh[a] for a in schedule.axes}, bool(policy.k > 0)
     tied = schedule.training.tied
-    world = Reference(schedule, sizes, micro_steps, elements, data, stateful, policy.master, model)
+    world = Reference(schedule, sizes, micro_steps, elements, data, stateful, policy.master, losses)
     same = SameData(cluster_of(tuple(sizes.items())), world)
     run = Scheduled(schedule, [flat(elements)], micro_steps, policy, SameModel(world, tied), [same])
     for _ in range(steps):

@@ -14,7 +14,7 @@ from spec.checking.everywhere import LOOKED_AT, Given
 from spec.checking.verdict import Verdict, check
 from spec.language.schedule import MICRO_STEPS, Schedule
 from spec.meaning.match import Divergence
-from spec.meaning.reference import READS_EVERYTHING, Data, Model, first_divergence, primes
+from spec.meaning.reference import READS_EVERYTHING, Data, Losses, first_divergence, primes
 from spec.models.states import BytePolicy
 
 FEW_SEEN = 3  # devices along an axis, of whose runs those with fewer micro-steps are shown first
@@ -60,7 +60,7 @@ class Diverging:
     made: Made | None
 
     @property
-    def model(self) -> Model:
+    def losses(self) -> Losses:
         """What samples contribute."""
         return self.made or READS_EVERYTHING
 
@@ -118,7 +118,7 @@ def diverging(
     sizes, kept = {**mesh}, {"stateful": policy.k > 0, "master": policy.master}
     steps = verdict.step + 1
     for made in islice(made_for(schedule, sizes, micro_steps, verdict), most):
-        options = {"data": made.data, "model": made, **kept}
+        options = {"data": made.data, "losses": made, **kept}
         found = first_divergence(schedule, sizes, steps=steps, micro_steps=micro_steps, **options)
         if found is not None:
             return Diverging(found, made)
@@ -178,4 +178,4 @@ def _replayed(
 
     of_case = schedule, case.mesh, case.micro_steps, case.parameters, policy
     steps = found.divergence.step + 1
-    return replay(*of_case, steps, found.divergence, found.model, found.data)
+    return replay(*of_case, steps, found.divergence, found.losses, found.data)

@@ -99,7 +99,7 @@ class _Watched:
         self.element = run.divergence.place.element or 0
         case = run.case  # of an optimizer that keeps a moment, and a copy of the weights
         of_run = schedule, case.mesh, case.micro_steps, case.parameters, run.found.data
-        self.world = Reference(*of_run, True, True, run.found.model)
+        self.world = Reference(*of_run, True, True, run.found.losses)
 
     def moments(self) -> Iterator[Moment]:
         """Every line of every step, and what is kept after each step."""
@@ -122,7 +122,7 @@ class _Watched:
         """What is kept after each step, beside the single device's."""
         case, found = self.run.case, self.run.found
         of_run = self.schedule, case.mesh, steps, case.micro_steps, case.parameters, found.data
-        rows = run_of(*of_run, model=found.model)
+        rows = run_of(*of_run, losses=found.losses)
         kept: list[list[Copies]] = [[] for _ in range(steps)]
         for row in rows:
             kept[row.step].append(row)

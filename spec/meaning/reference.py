@@ -1,7 +1,7 @@
 """A reference run: a schedule on a few devices beside the same training on one device.
 
 Values may be fractions or terms: the run that refutes a schedule is found, and checked, with the
-same definitions. What samples contribute, the model says: one that reads everything, or another.
+same definitions. Samples have the losses of a model that reads everything, or others.
 Clipping divides by 1 + the square of the norm: any function that is 1 of no norm will do.
 """
 
@@ -58,9 +58,9 @@ def primes(what: str, *index: Any) -> Any:
     return code + kinds.index(what) + 1
 
 
-class Model:
-    """Small, but it reads everything: an element's gradient depends on its own activation and on
-    another element's parameter, on every device and micro-step differently.
+class Losses:
+    """Those of a small model that reads everything: an element's gradient depends on its own activation
+    and on another element's parameter, on every device and micro-step differently.
     """
 
     def sample(
@@ -79,7 +79,7 @@ class Model:
         return slope * kept(j) + 2 * other + world.data(what, world.step, micro_step, d, j)
 
 
-READS_EVERYTHING = Model()
+READS_EVERYTHING = Losses()
 
 
 class Reference:
@@ -94,9 +94,9 @@ class Reference:
         data: Data,
         stateful: bool,
         master: bool,
-        model: Model = READS_EVERYTHING,
+        losses: Losses = READS_EVERYTHING,
     ) -> None:
-        self.model, self.master, self.training = model, master, schedule.training
+        self.losses, self.master, self.training = losses, master, schedule.training
         self.micro_steps = micro_steps
         self.axes, self.sizes, self.elements = schedule.axes, sizes, elements
         self.data, self.stateful, self.step = data, stateful, 0
@@ -197,7 +197,7 @@ class Reference:
                 def kept(i: int) -> Any:
                     return _of_samples(activations[i, d], e)
 
-                return self.model.sample(self, micro_step, e, j, kept, lambda i: view[i, d], tied)
+                return self.losses.sample(self, micro_step, e, j, kept, lambda i: view[i, d], tied)
 
             return sum(map(of, self.group(d, axes)))
 
@@ -214,7 +214,7 @@ class Reference:
         uses = (False, True) if self.training.tied else (False,)
         return [
             sum(
-                self.model.sample(self, m, d, j, theta.__getitem__, theta.__getitem__, tied)
+                self.losses.sample(self, m, d, j, theta.__getitem__, theta.__getitem__, tied)
                 for m in range(self.micro_steps)
                 for d in self.devices
                 for tied in uses
@@ -279,14 +279,14 @@ def run(
     data: Data = primes,
     stateful: bool = True,
     master: bool = True,
-    model: Model = READS_EVERYTHING,
+    losses: Losses = READS_EVERYTHING,
 ) -> Iterator[Copies]:
     """Every resting copy beside the single device's value, step by step.
 
     `stateful`: the optimizer keeps a moment; `master`: and a copy of the weights.
     """
     elements = elements or max(2, group_size(sizes, schedule.axes))
-    world = Reference(schedule, sizes, micro_steps, elements, data, stateful, master, model)
+    world = Reference(schedule, sizes, micro_steps, elements, data, stateful, master, losses)
     store = initial(schedule, world, *(world.constant(each.__getitem__) for each in world.single(0)))
     statistics: Any = 0
     for step in range(steps):

@@ -41,7 +41,7 @@ def first_made(schedule, sizes, micro_steps=1, policy=MIXED_ADAM):
 
 def in_the_simulator(schedule, sizes, micro_steps, policy, found):
     parameters, steps = Case(sizes, micro_steps).parameters, found.divergence.step + 1
-    run = found.divergence, found.model, found.data
+    run = found.divergence, found.losses, found.data
     return replay(schedule, sizes, micro_steps, parameters, policy, steps, *run)
 
 
@@ -102,7 +102,7 @@ def test_of_what_is_accepted_no_made_run_diverges():
         for name in ("dp", "zero1", "zero2", "zero3"):
             schedule = piece(schedule_of(STRATEGIES[name]))
             for made in (Made((value,), square, Value("tokens", 0, 0, (1,))) for value in odd):
-                kept = {"data": made.data, "model": made, "micro_steps": 2}
+                kept = {"data": made.data, "losses": made, "micro_steps": 2}
                 assert first_divergence(schedule, ON_TWO, **kept) is None
 
 
@@ -174,7 +174,7 @@ def test_such_a_square_is_least_at_the_single_devices_weights():
 def kept(schedule, made):
     from spec.meaning.reference import run
 
-    rows = run(schedule, ON_TWO, 3, data=made.data, model=made)
+    rows = run(schedule, ON_TWO, 3, data=made.data, losses=made)
     return [(row.step, row.state, row.has, row.single) for row in rows]
 
 

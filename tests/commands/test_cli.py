@@ -119,7 +119,8 @@ def test_a_placement_that_cannot_be_right_is_refused_with_a_run(psem):
     assert (code, out) == (1, "")
     assert "not realisable" in err
     assert "outside a device's own slice along batch, the parameters it reads are not known" in err
-    assert "a run that diverges: after step" in err
+    assert "a run that diverges: all that is known is 0; the loss of device (" in err
+    assert "; after step 1, " in err
 
 
 @pytest.mark.parametrize("policy", ["fp32-adam", "fp32-sgd", "4,4,0"])
