@@ -7,6 +7,7 @@ Volumes are elements or bytes that one device sends per step, with `m` micro-ste
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 from proofs.claim import claim
@@ -21,7 +22,8 @@ from spec.derivation.schedules import schedule_of
 from spec.language.schedule import Buffer, Kind, Op, Phase, Rest, Schedule
 from spec.models.states import BytePolicy, State
 from spec.models.values import FULL
-from spec.plans.placement import BATCH, Placement
+from spec.plans.modes import Mode
+from spec.plans.placement import BATCH, Placement, on_batch
 from spec.plans.strategies import STRATEGIES
 
 BATCH_STRATEGIES = {name: p for name, p in STRATEGIES.items() if p.axes == (BATCH,)}
@@ -211,6 +213,11 @@ def _hybrid_accumulates(k: Kernel) -> Theorem:
     return k.prove("hybrid_sums_over_replicas", And(*claims))
 
 
+UPDATED_WEIGHTS = {  # from where, and to where
+    *product((Buffer.OPTIMIZER, Buffer.OPTIMIZER_VIEW), (Buffer.PARAMETERS, Buffer.VIEW))
+}
+
+
 @claim("X5")
 def offload_moves_gradients_down_and_weights_up(k: Kernel) -> tuple[Theorem, ...]:
     """ZeRO-Offload moves (m g + w) ceil(Psi/N) bytes over each host link per step. (Claim X5)
@@ -241,4 +248,15 @@ def offload_moves_gradients_down_and_weights_up(k: Kernel) -> tuple[Theorem, ...
     )
     if any(s.host(name, s.m) != 0 for name in BATCH_STRATEGIES if name != "zero-offload"):
         raise KernelError(f"{k.claim}: what is not offloaded crosses a host link")
+    _require_updated_slices_alone(k.claim)
     return traffic, single, room
+
+
+def _require_updated_slices_alone(claim: str) -> None:
+    """Raise KernelError if a placement's step brings weights that it has not updated."""
+    for weights, optimizer in product(Mode, repeat=2):
+        ops = schedule_of(on_batch(weights.value, optimizer.value, "R", "R")).finish
+        (updated,) = (op.within for op in ops if op.kind is Kind.UPDATE)
+        brought = [op for op in ops if (op.source, op.target) in UPDATED_WEIGHTS]
+        if any(not {*updated} <= {*op.within} for op in brought):
+            raise KernelError(f"{claim}: parameters {weights}, optimizer {optimizer}: old weights move")

@@ -7,6 +7,7 @@ of programs these lines keep to, along the axes that states' schedules are not a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -14,9 +15,9 @@ from proofs.language.program_lines import ADD
 from proofs.language.program_rules import NO, Rule, rules_of
 from proofs.trusted.kernel import KernelError
 from spec.devices.layouts import PARTIAL, WHOLE, Lie
-from spec.devices.mesh import ALL_WEIGHTS, Axes
+from spec.devices.mesh import ALL_WEIGHTS, Axes, along_devices
 from spec.language.programs import result
-from spec.language.schedule import Buffer, Kind, Op, Schedule
+from spec.language.schedule import Buffer, Kind, Op, Phase, Schedule
 from spec.language.steps import Group, Step
 from spec.models.transformer import EMBEDDING, HEAD, is_layer
 from spec.models.values import Does, Operation, Value
@@ -89,6 +90,28 @@ def rules_of_norms(step: Step) -> set[Rule]:
             if {*lies.values()} - {WHOLE} and (op.kind is Kind.CLIP or ALL_WEIGHTS in op.axes):
                 raise KernelError(f"{op}: of a norm that is not whole")
     return found
+
+
+def lines_beside(schedule: Schedule, pipe: str | None) -> Iterator[tuple[tuple[Op, ...], bool]]:
+    """What may end a step that clips, with lines beside it; and whether they are right.
+
+    Of a norm that is gone nothing is summed, or sent; a mean of what is alike, and a second broadcast,
+    leave it.
+    """
+    finish = schedule.finish
+    moves = [i for i, op in enumerate(finish) if op.source is Buffer.NORM and op.axes]
+    for op in (finish[i] for i in moves if along_devices(finish[i].axes)):
+        sums = replace(op, kind=Kind.ALL_REDUCE, axes=along_devices(op.axes))
+        for gone in (Kind.RELEASE, Kind.RESET):
+            lines = *finish, Op(gone, Phase.REDUCE, Buffer.NORM), sums
+            yield lines, True
+            yield (*lines, replace(sums, kind=Kind.BROADCAST)), False
+    before, after = finish[: moves[-1] + 1], finish[moves[-1] + 1 :]
+    for axis in (axis for axis in schedule.axes if axis != pipe):
+        mean = Op(Kind.ALL_REDUCE, Phase.REDUCE, Buffer.NORM, axes=(axis,), mean=True)
+        yield (*before, mean, *after), True
+    for i in (i for i in moves if finish[i].kind is Kind.BROADCAST):
+        yield (*finish[:i], finish[i], *finish[i:]), True
 
 
 def _rules_of_squares(step: Step, group: Group, lies: dict[str, Lie]) -> set[Rule]:

@@ -8,7 +8,13 @@ from itertools import permutations
 from typing import Any
 
 from proofs.language.program_rules import accepted_rules
-from proofs.plans.norms import DEVICES, axes_of, every_slice_counts_once, rules_of_norms
+from proofs.plans.norms import (
+    DEVICES,
+    axes_of,
+    every_slice_counts_once,
+    lines_beside,
+    rules_of_norms,
+)
 from proofs.trusted.kernel import KernelError
 from spec.checking.steps import check_parts, check_step
 from spec.checking.verdict import check
@@ -61,6 +67,7 @@ def require_accepted(names: tuple[str, ...], parts: Sequence[Part]) -> None:
     _require_units(plan, product, parts)
     _require_layers_made_again(plan, step.programs, derive(product, parts, again=EVERYTHING).programs)
     _require_faults_are_found(plan, step)
+    _require_told_of_norms(plan, step)
     _require_groups_are_apart(plan, step)
     _require_taken_as_given(plan, step)
     _require_lines_are_told(plan, step)
@@ -198,6 +205,20 @@ def _require_faults_are_found(plan: str, step: Step) -> None:
         if accepted is not right:
             lines = " ".join(" ".join(map(str, fault.schedule.finish)).split())
             raise KernelError(f"{plan}: another norm is {_VERDICT[accepted]}: {lines}")
+
+
+def _require_told_of_norms(plan: str, step: Step) -> None:
+    """Raise KernelError unless lines are accepted that leave a norm as it is, or are of none.
+
+    And a broadcast of none is not.
+    """
+    for number, group in enumerate(step.groups):
+        for finish, is_right in lines_beside(group.schedule, step.pipe):
+            other = replace(group, schedule=replace(group.schedule, finish=finish))
+            groups = (*step.groups[:number], other, *step.groups[number + 1 :])
+            if (_wrong(replace(step, groups=groups), check_parts) is None) is not is_right:
+                lines = " ".join(" ".join(map(str, finish)).split())
+                raise KernelError(f"{plan}: a norm's lines are {_VERDICT[not is_right]}: {lines}")
 
 
 def _require_groups_are_apart(plan: str, step: Step) -> None:
@@ -403,6 +424,10 @@ def _other_lines(op: Op, own: Axes, every: Axes) -> Iterator[tuple[Op, ...]]:
         yield from ((replace(op, axes=axes),) for axes in _others(op.axes, every) if axes)
     if op.kind is Kind.ALL_REDUCE:
         yield (replace(op, mean=True),)
+        for axis in (axis for axis in along_devices(op.axes) if axis not in own):
+            rest = tuple(other for other in op.axes if other != axis)
+            first = replace(op, kind=Kind.BROADCAST, axes=(axis,))
+            yield (first, *([replace(op, axes=rest)] if rest else []))
 
 
 def _others(axes: Axes, every: Axes) -> Iterator[Axes]:

@@ -7,12 +7,14 @@ sum; along the axes that a group's schedule is about, the verdict decides.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from spec.devices.layouts import PARTIAL, WHOLE, LayoutError, Lie
 from spec.devices.mesh import ALL_WEIGHTS, Axes
 from spec.language.schedule import Buffer, Kind, Op, Schedule
 
 _Lies = Mapping[str, Lie]
+NO_NORM: _Lies = MappingProxyType({})  # nothing is there, or zero
 
 
 def check_norm(schedule: Schedule, norms: Mapping[str, _Lies], number: int) -> None:
@@ -22,7 +24,7 @@ def check_norm(schedule: Schedule, norms: Mapping[str, _Lies], number: int) -> N
     schedule is not about, and over stages and weights. `number`: of the group.
     """
     for part, ops in zip(("micro_step", "finish"), schedule.bodies, strict=True):
-        has: _Lies | None = None
+        has = NO_NORM
         for index, op in enumerate(ops):
             if Buffer.NORM not in (op.source, op.target, op.by):
                 continue
@@ -45,20 +47,20 @@ def check_joined(schedules: Iterable[Schedule]) -> None:
         )
 
 
-def _after(op: Op, has: _Lies | None, norms: Mapping[str, _Lies], own: Axes) -> _Lies | None:
+def _after(op: Op, has: _Lies, norms: Mapping[str, _Lies], own: Axes) -> _Lies:
     """How the norm lies after a line. `own`: the axes that the schedule is about."""
     if op.kind is Kind.SQUARE_NORM:
         return _of_group(norms)
-    if has is None and op.kind is Kind.BROADCAST:
+    if has is NO_NORM and op.kind is Kind.BROADCAST:
         raise LayoutError("there is no norm yet; needs square_norm before")
-    if has is None or op.kind in (Kind.RELEASE, Kind.RESET):
-        return None
+    if has is NO_NORM or op.kind in (Kind.RELEASE, Kind.RESET):
+        return NO_NORM
     terms = [axis for axis, lie in has.items() if lie == PARTIAL]
     if op.by is Buffer.NORM and terms:
         part = "of these weights alone" if terms == [ALL_WEIGHTS] else "of each device's part alone"
         raise LayoutError(f"the norm is {part}; needs its sum over {' x '.join(terms)} before")
     over = [axis for axis in op.axes if axis in has]
-    if op.mean and (over or ALL_WEIGHTS in op.axes):
+    if op.mean and over:
         raise LayoutError("the norm of all is a sum, not a mean")
     for axis in over:
         if op.kind is Kind.BROADCAST and axis not in own:
@@ -71,7 +73,7 @@ def _after(op: Op, has: _Lies | None, norms: Mapping[str, _Lies], own: Axes) -> 
         raise LayoutError(
             f"the norm is of each device's part along {names}; needs its sum over {names} too"
         )
-    if ALL_WEIGHTS in over and op.axes[-1] != ALL_WEIGHTS:
+    if ALL_WEIGHTS in over and op.axes[-1:] != (ALL_WEIGHTS,):
         raise LayoutError(f"the norm of all weights is a sum of whole ones; needs {ALL_WEIGHTS} last")
     return {**has, **dict.fromkeys(over, WHOLE)}
 
@@ -80,10 +82,10 @@ def _of_group(norms: Mapping[str, _Lies]) -> _Lies:
     """How the norm of some weights together lies. Raises LayoutError if theirs do not lie alike."""
     lies = next(iter(norms.values()), {})
     for weight, found in norms.items():
-        unlike = [axis for axis, lie in lies.items() if found[axis] != lie]
-        if unlike:
-            raise LayoutError(
-                f"the norm of {weight} is {found[unlike[0]].words} along {unlike[0]}, and of others it "
-                f"is {lies[unlike[0]].words}; needs a group of its own"
-            )
+        for axis, lie in lies.items():
+            if found[axis] != lie:
+                raise LayoutError(
+                    f"the norm of {weight} is {found[axis].words} along {axis}, and of others it is "
+                    f"{lie.words}; needs a group of its own"
+                )
     return lies

@@ -162,8 +162,8 @@ def _roots(schedule: Schedule, mesh: Mapping[str, Number]) -> Iterator[dict[str,
     """Where the first device may be: at each place that operations speak of, and at another one."""
     ops = schedule.ops
     of_first = schedule.training.statistics in (Statistics.FIRST, Statistics.COPY)
-    spoken_of = [a for op in ops if op.kind is Kind.BROADCAST for a in op.axes]
-    axes = schedule.axes if of_first else tuple(dict.fromkeys(spoken_of))
+    spoken_of = {a for op in ops if op.kind is Kind.BROADCAST for a in op.axes}
+    axes = tuple(axis for axis in schedule.axes if of_first or axis in spoken_of)
     choices = []
     for axis in axes:
         named = tuple(dict.fromkeys(takers(schedule, axis, mesh[axis])))

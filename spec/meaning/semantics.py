@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Protocol
 
-from spec.devices.mesh import Axes
+from spec.devices.mesh import Axes, along_devices
 from spec.devices.operators import PerDevice, owners, sliced, zero
 from spec.language.schedule import (
     COLLECTIVE_KINDS,
@@ -313,7 +313,8 @@ def _collect(op: Op, domain: Domain, value: Any) -> Any:
         else:
             value = domain.owners(value, axis, op.shift)
     if op.mean:
-        value = domain.scale(value, Monomial(powers=tuple((axis, -1) for axis in op.axes)))
+        devices = tuple((axis, -1) for axis in along_devices(op.axes))
+        value = domain.scale(value, Monomial(powers=devices))
     if op.kind is Kind.REDUCE_SCATTER:
         value = _slices(domain, value, op.axes, outside(op.shift), op.shift)
     return value

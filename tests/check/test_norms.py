@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -9,6 +10,11 @@ import pytest
 from psem_model.check.words import has as has_of
 from psem_model.check.words import needs
 from psem_model.text.errors import BadInput
+from spec.checking.verdict import check
+from spec.derivation.norms import clipped
+from spec.derivation.schedules import schedule_of
+from spec.language.schedule import Buffer, Kind, Op, Phase
+from spec.plans.strategies import STRATEGIES
 from tests.support.examples import few
 from tests.support.steps import text_of
 
@@ -49,11 +55,23 @@ def test_the_norm_of_all_weights_is_no_mean(checked):
     assert "a sum, not a mean" in found.wrong
 
 
-def test_it_is_no_mean_where_all_weights_are_one_group(checked):
+@pytest.mark.parametrize(("axes", "accepted"), [('"batch", "weights"', False), ('"weights"', True)])
+def test_of_one_group_of_weights_a_mean_is_over_devices_alone(axes, accepted, checked):
     text = text_of("zero2 * cp", clip=True)
     assert OF_BOTH in text
-    found = checked(text.replace(OF_BOTH, OF_BOTH.replace(" }", ", mean = true }")))
-    assert "a sum, not a mean" in found.wrong
+    mean = OF_BOTH.replace('"batch", "weights"', axes).replace(" }", ", mean = true }")
+    found = checked(text.replace(OF_BOTH, mean if not accepted else f"{OF_BOTH},\n  {mean}"))
+    assert not found.wrong
+    assert found.accepted is accepted
+
+
+def test_a_broadcast_along_another_axis_than_its_own_leaves_a_schedule_what_it_is():
+    """Whether it is right there, the step says; the verdict is of the schedule's own axes."""
+    norm = Op(Kind.BROADCAST, Phase.REDUCE, Buffer.NORM, axes=("tensor",))
+    schedule = clipped(schedule_of(STRATEGIES["zero1"]))
+    at = [op.kind for op in schedule.finish].index(Kind.CLIP)
+    finish = (*schedule.finish[:at], norm, *schedule.finish[at:])
+    assert check(replace(schedule, finish=finish), {"batch": 2}, 1).accepted
 
 
 @pytest.mark.parametrize(
