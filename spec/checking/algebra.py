@@ -149,7 +149,9 @@ class Algebra:
         return self._apply(Operator(ALL, taker(self.mesh[axis], shift)), axis, value)
 
     def first(self, value: NormalForm, axis: str) -> NormalForm:
-        return self._apply(Operator(ALL, self.roots.get(axis, 0)), axis, value)
+        if axis not in self.axes:
+            return value
+        return self._apply(Operator(ALL, self.roots[axis]), axis, value)
 
     def replace(self, old: NormalForm, new: NormalForm, axes: Axes, shift: int = 0) -> NormalForm:
         change: NormalForm = add(new, scale(old, -1))
