@@ -22,7 +22,7 @@ from spec.models.training import Loss
 
 FIRST_STATES = {"weight": "start", "moment": "moment"}  # data of a reference, by the symbol of step 0
 LEAST = "least at the single device's weights"
-CONTRIBUTED = {"gradient": "sample", "tied": "tied", "statistic": "statistic", "tokens": "tokens"}
+CONTRIBUTED = {"gradient": "sample", "tied": "tied", "statistic": "statistic"}
 
 
 @dataclass(frozen=True)
@@ -196,13 +196,13 @@ class Wrong:
                 continue
             i, n = self.forms.axes.index(axis), self.sizes[axis]
             own = None if reader is None else reader[number]
-            apart = {own, *((owner + place) % n for place in self.forms.named[i])}
+            named = {own, *((owner + place) % n for place in self.forms.named[i])}
             if places[i] is Source.SELF and own is not None:
                 found.append(own)
             elif isinstance(place := places[i], int):
                 found.append((owner + place) % n)
             else:
-                found.append(next(x for x in range(n) if x not in apart))
+                found.append(next(x for x in range(n) if x not in named))
         return tuple(found)
 
     @property
@@ -257,7 +257,7 @@ class Wrong:
             return Value("sample", symbol.step - 1, last, first)
         if symbol.kind == "statistics" and symbol.step:
             return Value("statistic", symbol.step - 1, last, first)
-        if symbol.kind in ("gradient", "tied", "statistic"):
+        if symbol.kind in CONTRIBUTED:
             at = _number(symbol.which, self.micro_steps)
             return Value(CONTRIBUTED[symbol.kind], symbol.step, at, device or first)
         return None

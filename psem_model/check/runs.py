@@ -20,7 +20,7 @@ from spec.models.states import BytePolicy
 FEW_SEEN = 3  # devices along an axis, of whose runs those with fewer micro-steps are shown first
 FEW_DEVICES, FEW_ALONG_AN_AXIS = 16, 4  # of a run in exact arithmetic
 STEPS = 4  # of a run that reads everything: those that the verdict looks at
-MADE, MADE_ELSEWHERE = 30, 5  # runs that are made for a verdict: where it fails, and at other sizes
+MADE = 30  # runs at most that are made for a verdict
 
 Mesh = dict[str, int]
 
@@ -115,15 +115,14 @@ def diverging(
     """A run at these sizes that diverges: of at most so many that are made for the verdict, the first;
     else the one that reads everything.
     """
-    sizes, kept = {**mesh}, {"stateful": policy.k > 0, "master": policy.master}
-    steps = verdict.step + 1
-    for made in islice(made_for(schedule, sizes, micro_steps, verdict), most):
-        options = {"data": made.data, "losses": made, **kept}
-        found = first_divergence(schedule, sizes, steps=steps, micro_steps=micro_steps, **options)
+    steps, kept = verdict.step + 1, {"stateful": policy.k > 0, "master": policy.master}
+    of = schedule, {**mesh}
+    for made in islice(made_for(*of, micro_steps, verdict), most):
+        losses = {"data": made.data, "losses": made, **kept}
+        found = first_divergence(*of, steps=steps, micro_steps=micro_steps, **losses)
         if found is not None:
             return Diverging(found, made)
-    steps = max(STEPS, steps)
-    found = first_divergence(schedule, sizes, steps=steps, micro_steps=micro_steps, **kept)
+    found = first_divergence(*of, steps=max(STEPS, steps), micro_steps=micro_steps, **kept)
     return None if found is None else Diverging(found, None)
 
 
@@ -135,12 +134,13 @@ def small_run(schedule: Schedule, failed: Case, policy: BytePolicy, given: Given
     most = MADE
     for case in _cases(failed, given):
         verdict = check(schedule, case.mesh, case.micro_steps, policy)
-        if verdict.accepted:
-            continue
-        found = diverging(schedule, case.mesh, case.micro_steps, policy, verdict, most)
-        if found is not None:
+        sizes = schedule, case.mesh, case.micro_steps, policy, verdict
+        found = None if verdict.accepted else diverging(*sizes, most)
+        if found and not most:
+            found = diverging(*sizes)
+        if found:
             return Run(case, found, _replayed(schedule, case, policy, found))
-        most = MADE_ELSEWHERE
+        most = most if verdict.accepted else 0  # elsewhere they are made of what is seen to diverge
     return None
 
 
