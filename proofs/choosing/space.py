@@ -1,4 +1,4 @@
-"""P1-P3: the space of placements of a batch axis, its classes of cost, and what is best in it.
+"""P2, P3: the realisable placements of a batch axis, their classes of cost, and what is best.
 
 Costs are compared for N >= 2 devices that divide Psi, so a slice is 1/N of the whole, and any
 micro-steps and bytes w, g, K per element. `s` is that slice; it and `m` are real variables.
@@ -12,23 +12,18 @@ from functools import cache
 from itertools import product
 from typing import Any
 
+from proofs.choosing.realisable import name_of
 from proofs.claim import claim
-from proofs.tools.encoding import MODES, ModeSort, Symbolic, Terms, lift
+from proofs.tools.encoding import Symbolic
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.parts import substitute
-from proofs.trusted.terms import And, BoolSort, BoolVal, EnumSort, If, Implies, Not, Or, RealVal
-from spec.checking.verdict import check
-from spec.choosing.halves import INTEGRITY, both_halves
-from spec.choosing.requirements import requirements
+from proofs.trusted.terms import And, BoolVal, Implies, Not, Or, RealVal
+from spec.choosing.regimes import REGIMES, Kept, Regime, placement_of
 from spec.choosing.space import (
     ACTIVATION_MODES,
-    DEVICES,
-    REGIMES,
     Cost,
     CostForm,
-    Kept,
     Point,
-    Regime,
     classes,
     closed_form,
     cost,
@@ -36,123 +31,15 @@ from spec.choosing.space import (
     dominance,
     dominates,
     frontier,
-    placement_of,
     realisable,
-    verdicts,
 )
 from spec.costs.memory import Sizes
-from spec.derivation.schedules import schedule_of
-from spec.language.schedule import MICRO_STEPS
-from spec.meaning.reference import first_divergence, primes
-from spec.models.states import BytePolicy, State
-from spec.numbers.any_size import Comparison, any_size
+from spec.models.states import BytePolicy
 from spec.plans.modes import Mode
 from spec.plans.placement import BATCH
 from spec.plans.strategies import STRATEGIES
 
-DATA = cache(primes)  # of every run
-WHOLE = "whole"  # the rule of gradient integrity; the others are of state consistency
-BROKEN = WHOLE, "fresh", "current", "agreed"
-_, _rules = EnumSort("Rule", ["Accepted", *(f"Breaks{rule.title()}" for rule in BROKEN)])
-RULES = dict(zip(("", *BROKEN), _rules, strict=True))
 AT_ONCE = 3  # listed classes that one obligation speaks of
-
-
-@claim("P1")
-def modes_decide_what_is_realisable(k: Kernel) -> tuple[Theorem, ...]:
-    """Which of the 5^4 placements are realisable, for every N >= 2 and whatever the sizes.
-
-    Those that have gradient integrity and state consistency on every device, as conditions on modes.
-    Parameters are whole when they are read: replicated, gathered, cast or fetched, and never a slice.
-    Each device works on its own samples: activations are sharded, recomputed or offloaded. Optimizer
-    state is kept, if there is any. Gradients rest as S only where slices are updated. Without
-    a copy of the weights to update from, parameters and optimizer state rest side by side, on devices
-    or on the host. With several micro-steps gradients are kept. All others have a run on two devices
-    that diverges.
-    (Claim P1)
-    """
-    for regime in REGIMES:
-        _same_on_every_number_of_devices(regime)
-    return tuple(t for regime in REGIMES for t in _characterised(k.part(_name(regime)), regime))
-
-
-def _name(regime: Regime) -> str:
-    return f"{regime.optimizer.name.lower()}_{'several' if regime.several else 'one'}"
-
-
-def _characterised(k: Kernel, regime: Regime) -> tuple[Theorem, ...]:
-    """What modes must be for both halves, on any number of devices; and the verdict on each placement,
-    tabulated: which are accepted, and of which half the rule is that the others break.
-    """
-    names = ("theta", "omega", "grads", "acts")
-    states = {state: k.constant(name, ModeSort) for state, name in zip(State, names, strict=True)}
-    modes, placed = Terms(states), tuple(states.values())
-    own, (n, device, owner) = k.constant("own", BoolSort()), k.integers("n device owner")
-    other = If(owner == 0, 1, 0)
-    met, said = And(*requirements(regime, modes).values()), both_halves(regime, modes, own)
-    realisable_if, realisable_is = k.define("realisable", placed, met)
-    integrity, integrity_is = k.define("integrity", [*placed, own], said.pop(INTEGRITY))
-    consistency, consistency_is = k.define("consistency", [*placed, own], And(*said.values()))
-
-    def both_hold(owns: Any) -> Any:
-        return And(integrity(*placed, owns), consistency(*placed, owns))
-
-    def meant(*owns: Any) -> list[Theorem]:
-        return [made.at(own=each) for each in owns for made in (integrity_is, consistency_is)]
-
-    mine, others = BoolVal(True), BoolVal(False)
-    on_every_device = k.prove(
-        "both_halves_hold_on_every_device",
-        both_hold(device == owner),
-        given=[realisable_if(*placed)],
-        uses=[realisable_is, *meant(device == owner)],
-    )
-    on_two = Implies(And(both_hold(mine), both_hold(other == owner)), realisable_if(*placed))
-    on_two_devices = k.prove(
-        "or_one_fails_on_the_owner_or_another_device",
-        And(other >= 0, other < n, on_two),
-        given=[n >= 2],
-        uses=[realisable_is, *meant(mine, other == owner)],
-    )
-    found = {modes: verdict.rule for modes, verdict in verdicts(regime).items()}
-    rule = lift(lambda *m: RULES[found[m]], [(term, MODES) for term in placed])
-    decide = k.prove(
-        "modes_decide", (rule == RULES[""]) == realisable_if(*placed), uses=[realisable_is]
-    )
-    broken = [
-        Implies(rule == RULES[name], Not(And(half(*placed, mine), half(*placed, others))))
-        for name in BROKEN
-        for half in [integrity if name == WHOLE else consistency]
-    ]
-    half = k.prove(
-        "the_rule_that_is_broken_is_of_a_half_that_fails", And(*broken), uses=meant(mine, others)
-    )
-    return on_every_device, on_two_devices, decide, half
-
-
-def _same_on_every_number_of_devices(regime: Regime) -> None:
-    """What is accepted is so on 2 devices too, and what is rejected diverges there.
-
-    A verdict is for every number of devices from 3 on: no number from there on makes polynomials equal
-    that are not (`spec.numbers.any_size`). With several micro-steps, what is accepted is so with any
-    number.
-    """
-    policy, least = regime.policy, 2 if regime.several else 1
-    options = {"micro_steps": least, "stateful": policy.k > 0, "master": policy.master, "data": DATA}
-    cases = [(2, least), (DEVICES, any_size(MICRO_STEPS))] if regime.several else [(2, 1)]
-    steps = {
-        schedule_of(placement_of(modes)): (modes, found) for modes, found in verdicts(regime).items()
-    }
-    for schedule, (modes, found) in steps.items():
-        if found.accepted:
-            apart = Comparison()
-            mesh = [({BATCH: n}, m) for n, m in cases]
-            same = all(check(schedule, at, m, policy, apart).accepted for at, m in mesh)
-            same = same and not any(apart.exempt.values())
-        else:
-            same = first_divergence(schedule, {BATCH: 2}, **options) is not None
-        if not same:
-            raise KernelError(f"P1: {placement_of(modes)}: another verdict with other sizes")
 
 
 # ------------------------------------------------------------------ costs and frontier
@@ -212,7 +99,7 @@ def equal_costs_and_what_is_best(k: Kernel) -> tuple[Theorem, ...]:
     _counted()
     theorems = [_strict_order(k.part("order")), _scaled(k.part("scaled")), *_forms(k.part("forms"))]
     for regime in REGIMES:
-        symbols = Symbols(k.part(_name(regime)), regime)
+        symbols = Symbols(k.part(name_of(regime)), regime)
         theorems += [
             _others_are_dominated(symbols),
             *_rivals_suffice(symbols),
@@ -365,7 +252,7 @@ def where_the_stages_stand(k: Kernel) -> tuple[Theorem, ...]:
     return (
         _among_themselves(k.part("stages")),
         _held_and_offloaded(k.part("variants")),
-        *(_on_the_frontier(Symbols(k.part(_name(regime)), regime)) for regime in REGIMES),
+        *(_on_the_frontier(Symbols(k.part(name_of(regime)), regime)) for regime in REGIMES),
     )
 
 

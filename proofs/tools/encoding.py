@@ -12,7 +12,8 @@ from itertools import product
 from typing import Any
 
 from proofs.trusted.terms import And, BoolVal, EnumSort, If, Not, Or
-from spec.choosing.space import Kept, Regime, placement_of, verdict_of
+from spec.choosing.regimes import Kept, Regime, placement_of
+from spec.choosing.requirements import is_realisable
 from spec.devices.collectives import COLLECTIVES, Collective
 from spec.devices.layouts import Layout
 from spec.models.states import State
@@ -66,9 +67,9 @@ def placements() -> dict[tuple[Mode, ...], Placement]:
 
 @lru_cache(maxsize=1)
 def realisable_placements() -> dict[tuple[Mode, ...], Placement]:
-    """Those whose derived schedule is accepted, with one micro-step and a copy of the weights."""
+    """Those that are realisable with one micro-step and a copy of the weights."""
     regime = Regime(Kept.MASTER_COPY, several=False)
-    return {modes: p for modes, p in placements().items() if verdict_of(p, regime).accepted}
+    return {modes: p for modes, p in placements().items() if is_realisable(modes, regime)}
 
 
 def over_placements(states: Sequence[Any], value: Callable[[Placement], Any], otherwise: Any) -> Any:

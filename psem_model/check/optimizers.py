@@ -7,7 +7,7 @@ from typing import Any
 
 from psem_model.check.words import reason
 from spec.checking.everywhere import Everywhere, Given, everywhere
-from spec.choosing.space import Kept, regime_of
+from spec.choosing.regimes import Kept, regime_of
 from spec.language.schedule import Schedule
 from spec.models.states import POLICIES
 

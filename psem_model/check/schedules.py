@@ -17,7 +17,7 @@ from psem_model.text.figures import divergence_json
 from psem_model.text.report import Column, Section, rows
 from spec.checking.everywhere import Everywhere, Given, everywhere
 from spec.checking.verdict import MANY, Verdict, check
-from spec.choosing.space import Kept
+from spec.choosing.regimes import Kept
 from spec.language.schedule import MICRO_STEPS, Op, Schedule
 from spec.models.states import MIXED_ADAM, BytePolicy, State
 from spec.models.training import Statistics

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import product
 
-from spec.choosing.space import WIDTHS, ClosedForm, CostForm, Regime
+from spec.choosing.regimes import Regime
+from spec.choosing.space import WIDTHS, ClosedForm, CostForm
 
 Factor = Mapping[tuple[bool, bool], int]  # coefficients by (times m, over N)
 MANY = 10**6

@@ -12,27 +12,23 @@ from psem_model.check.runs import Diverging, diverging
 from psem_model.check.words import has
 from psem_model.reading.placements import symbols_of
 from psem_model.space.forms import sum_text, unless
+from psem_model.space.verdicts import LEAST, verdict_of, verdicts
 from psem_model.text.figures import counted, in_bytes
 from psem_model.text.report import BYTES, Column, Quantity, Report, Section, listed
 from psem_model.text.report import rows as as_rows
 from spec.checking.verdict import Verdict, check
+from spec.choosing.regimes import FourModes, placement_of, regime_of
 from spec.choosing.space import (
     ACTIVATION_MODES,
-    LEAST,
     Cost,
     CostForm,
-    FourModes,
     Point,
     classes,
     closed_form,
     cost_form,
     dominates,
     frontier,
-    placement_of,
     realisable,
-    regime_of,
-    verdict_of,
-    verdicts,
 )
 from spec.derivation.schedules import schedule_of
 from spec.models.states import BytePolicy, State

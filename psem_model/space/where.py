@@ -24,8 +24,9 @@ from psem_model.space.placements import Row, Space, spelled
 from psem_model.text.errors import BadInput, or_nearest, quoted, refused
 from psem_model.text.figures import counted
 from psem_model.text.report import Report, Section
+from spec.choosing.regimes import FourModes, placement_of
 from spec.choosing.requirements import requirements
-from spec.choosing.space import CostForm, FourModes, Point, classes, closed_form, placement_of
+from spec.choosing.space import CostForm, Point, classes, closed_form
 from spec.models.states import State
 from spec.plans.modes import Mode
 

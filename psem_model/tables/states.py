@@ -12,11 +12,12 @@ from psem_model.predict.closed import LEGEND, MICRO, PSI, Closed, closed_form, m
 from psem_model.predict.gpt import plan
 from psem_model.predict.states import Prediction, in_words
 from psem_model.reading.placements import modes_of, symbols_of
+from psem_model.space.verdicts import verdict_of
 from psem_model.tables.models import lies_of
 from psem_model.tables.table import Style, by_size, table
 from psem_model.text.report import Cell, Column, Note, Section, note
 from spec.checking.verdict import check
-from spec.choosing.space import REGIMES, verdict_of
+from spec.choosing.regimes import REGIMES
 from spec.costs.communication import Transfer
 from spec.costs.memory import MODEL_STATES, Sizes, resting, transient
 from spec.derivation.schedules import schedule_of

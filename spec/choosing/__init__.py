@@ -1,4 +1,4 @@
-"""The space of placements: what each costs, and which is realisable.
+"""The space of placements: which is realisable, and what each costs.
 
-In order: space, requirements, halves.
+In order: regimes, requirements, halves, space.
 """

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from spec.choosing.regimes import Kept, Regime
 from spec.choosing.requirements import ACTS, GRADS, OMEGA, THETA, Logic
-from spec.choosing.space import Kept, Regime
 from spec.models.states import State
 from spec.plans.modes import GATHERED, M, O, R, S
 
@@ -19,6 +19,16 @@ INTEGRITY = "gradient integrity: what is kept is made of every sample's gradient
 FRESH = "state consistency: forward and backward read all parameters"
 CURRENT = "state consistency: what is kept is made of what was current, where the update runs"
 AGREED = "state consistency: parameters are copied from those that were updated"
+
+
+def keeps(regime: Regime, logic: Logic, own: Any) -> Any:
+    """Whether a device keeps what its own update leaves: where it has room; of slices, its own.
+
+    `own`: whether it owns the element. Parameters that rest whole get the owners' slices.
+    """
+    either, both, no = logic.either, logic.both, logic.no
+    weights = both(_rests(logic, THETA, own), either(no(_of_slices(logic)), own))
+    return weights if regime.optimizer is Kept.NO_STATE else either(weights, _rests(logic, OMEGA, own))
 
 
 def both_halves(regime: Regime, logic: Logic, own: Any) -> dict[str, Any]:
@@ -29,30 +39,34 @@ def both_halves(regime: Regime, logic: Logic, own: Any) -> dict[str, Any]:
     among, either, both, no = logic.among, logic.either, logic.both, logic.no
     copied, stateless = (regime.optimizer is of for of in (Kept.MASTER_COPY, Kept.NO_STATE))
 
-    def rests(state: State) -> Any:
-        return either(among(state, R, O), both(among(state, S, GATHERED), own))
-
     def used(state: State) -> Any:
         return either(among(state, R, GATHERED, O), both(among(state, S), own))
 
-    # where an update runs, and whether of slices: without optimizer state, where the others rest
     anywhere, on_host = among(OMEGA, M), among(THETA, O)
-    of_slices = either(among(OMEGA, S), both(anywhere, among(GRADS, S, GATHERED)))
     updates_there = either(among(OMEGA, O), both(anywhere, on_host))
-    # a device keeps what its own update leaves; parameters that rest whole get the owners' slices
-    kept = both(rests(THETA), either(no(of_slices), own))
-    kept = kept if stateless else either(kept, rests(OMEGA))
+    keeps_none = no(keeps(regime, logic, own))
     # without a copy of the weights an update is of those that rest, on their side
     same_side = either(both(updates_there, on_host), no(either(updates_there, on_host)))
     current = [] if stateless else [used(OMEGA)]
-    current += [] if copied else [rests(THETA), same_side]
+    current += [] if copied else [_rests(logic, THETA, own), same_side]
     view = [used(THETA), *([both(among(THETA, M), no(anywhere))] if copied else [])]
     # what is not kept until the step ends is one micro-step's
     gradient = [used(GRADS), *([] if regime.several else [among(GRADS, M)])]
     found = {
-        INTEGRITY: either(no(kept), both(among(ACTS, S, M, O), either(*gradient))),
+        INTEGRITY: either(keeps_none, both(among(ACTS, S, M, O), either(*gradient))),
         FRESH: either(*view),
-        CURRENT: either(no(kept), both(*current)),
+        CURRENT: either(keeps_none, both(*current)),
     }
     # slices that are updated get from host to host by way of the optimizer's copy
-    return found if copied else found | {AGREED: no(both(of_slices, on_host))}
+    return found if copied else found | {AGREED: no(both(_of_slices(logic), on_host))}
+
+
+def _rests(logic: Logic, state: State, own: Any) -> Any:
+    """Whether a state rests on a device, or its host."""
+    return logic.either(logic.among(state, R, O), logic.both(logic.among(state, S, GATHERED), own))
+
+
+def _of_slices(logic: Logic) -> Any:
+    """Whether updates are of slices: without optimizer state, where gradients are."""
+    anywhere = logic.among(OMEGA, M)
+    return logic.either(logic.among(OMEGA, S), logic.both(anywhere, logic.among(GRADS, S, GATHERED)))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from spec.choosing.space import Kept, Regime
+from spec.choosing.regimes import FourModes, Kept, Regime
 from spec.models.states import State
 from spec.plans.modes import GATHERED, M, Mode, O, R, S
 
@@ -36,6 +36,25 @@ class Logic(Protocol):
         """It does not hold."""
 
 
+class Truths:
+    """Conditions on four modes that are given, as truths."""
+
+    def __init__(self, modes: FourModes) -> None:
+        self.modes = dict(zip(State, modes, strict=True))
+
+    def among(self, state: State, *modes: Mode) -> bool:
+        return self.modes[state] in modes
+
+    def either(self, *conditions: bool) -> bool:
+        return any(conditions)
+
+    def both(self, *conditions: bool) -> bool:
+        return all(conditions)
+
+    def no(self, condition: bool) -> bool:
+        return not condition
+
+
 def requirements(regime: Regime, logic: Logic) -> dict[str, Any]:
     """All that a placement's modes must meet, by name; activations M are made again, O on the host."""
     among, either, both = logic.among, logic.either, logic.both
@@ -61,3 +80,8 @@ def requirements(regime: Regime, logic: Logic) -> dict[str, Any]:
     if regime.several:
         found[GRADIENTS_REST] = among(GRADS, R, S, GATHERED, O)
     return found
+
+
+def is_realisable(modes: FourModes, regime: Regime) -> bool:
+    """Whether four modes meet them."""
+    return all(requirements(regime, Truths(modes)).values())

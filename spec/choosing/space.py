@@ -11,24 +11,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import Enum
-from functools import cache, lru_cache
+from functools import cache
 from itertools import product
 
-from spec.checking.verdict import Verdict, check
+from spec.choosing.regimes import FourModes, Kept, Regime, placement_of
+from spec.choosing.requirements import is_realisable
 from spec.costs.communication import totals, transfers
 from spec.costs.memory import Sizes, total_resting
 from spec.derivation.schedules import schedule_of
-from spec.language.schedule import Schedule
-from spec.models.states import POLICIES, BytePolicy
-from spec.numbers.any_size import Comparison, Undecided, any_size
+from spec.models.states import BytePolicy, State
 from spec.numbers.arithmetic import Exact, Number
 from spec.plans.modes import M, Mode, O, S
 from spec.plans.placement import BATCH, Placement, on_batch
 
-FourModes = tuple[Mode, ...]  # of parameters, optimizer state, gradients and activations
-DEVICES = any_size("N")  # every number
-LEAST = 3  # from which on a verdict is the same for all
 ACTIVATION_MODES = (
     S,
     M,
@@ -65,75 +60,6 @@ def dominance(a: Cost, b: Cost) -> tuple[Number, ...]:
 def dominates(a: Cost, b: Cost) -> bool:
     """The same of numbers."""
     return all(dominance(a, b))
-
-
-# ----------------------------------------------------------------------- regimes
-class Kept(Enum):
-    """What an optimizer's state has in it; it decides which placements are realisable."""
-
-    MASTER_COPY = "a copy of the weights"
-    MOMENTS = "no copy of the weights"
-    NO_STATE = "nothing"
-
-
-@dataclass(frozen=True)
-class Regime:
-    """Policies and micro-steps that realise the same placements."""
-
-    optimizer: Kept
-    several: bool  # micro-steps
-
-    @property
-    def policy(self) -> BytePolicy:
-        """One of its byte policies."""
-        names = {Kept.MASTER_COPY: "mixed-adam", Kept.MOMENTS: "fp32-adam", Kept.NO_STATE: "fp32-sgd"}
-        return POLICIES[names[self.optimizer]]
-
-
-REGIMES = tuple(Regime(kept, several) for kept in Kept for several in (False, True))
-
-
-def regime_of(policy: BytePolicy, micro_steps: int) -> Regime:
-    """The regime of a policy and a number of micro-steps."""
-    kept = Kept.NO_STATE if policy.k == 0 else Kept.MASTER_COPY if policy.master else Kept.MOMENTS
-    return Regime(kept, micro_steps > 1)
-
-
-@cache
-def placement_of(modes: FourModes) -> Placement:
-    """The placement that four modes describe."""
-    theta, omega, grads, acts = (mode.value for mode in modes)
-    return on_batch(theta, omega, grads, acts)
-
-
-def verdict_of(placement: Placement, regime: Regime) -> Verdict:
-    """Whether a placement is realisable in a regime on LEAST or more devices, and why not."""
-    return _verdict(schedule_of(placement), regime)
-
-
-@lru_cache(maxsize=4096)
-def _verdict(schedule: Schedule, regime: Regime) -> Verdict:
-    """Of a step, which several placements may have."""
-    comparison = Comparison()
-    micro_steps = 2 if regime.several else 1
-    found = check(schedule, {BATCH: DEVICES}, micro_steps, regime.policy, comparison)
-    special = {n for few in (comparison.exempt, comparison.exceptions()) for n in few.get("N", ())}
-    if not found.accepted and special - {*range(LEAST)}:
-        raise Undecided(f"the verdict may be another for one of {special} devices")
-    return found
-
-
-@cache
-def verdicts(regime: Regime, activations: tuple[Mode, ...] = tuple(Mode)) -> dict[FourModes, Verdict]:
-    """The verdict on each of the 5^4 placements, or on those with some modes of activations."""
-    return {
-        modes: verdict_of(placement_of(modes), regime) for modes in product(*[Mode] * 3, activations)
-    }
-
-
-def realisable(regime: Regime) -> tuple[FourModes, ...]:
-    """The placements whose derived schedule is accepted."""
-    return tuple(modes for modes, found in verdicts(regime).items() if found.accepted)
 
 
 # ------------------------------------------------------------------ closed forms
@@ -236,12 +162,17 @@ def closed_form(placement: Placement) -> CostForm:
     return CostForm(*map(sum_of, found))
 
 
+def realisable(regime: Regime) -> tuple[FourModes, ...]:
+    """The placements that are realisable, of 5^4."""
+    return tuple(m for m in product(Mode, repeat=len(State)) if is_realisable(m, regime))
+
+
 @cache
 def classes(regime: Regime) -> dict[CostForm, list[FourModes]]:
     """The classes of equal cost, each with its realisable placements of parameters, Omega and G."""
     found: dict[CostForm, list[FourModes]] = {}
-    for modes, verdict_ in verdicts(regime, (S,)).items():
-        if verdict_.accepted:
+    for modes in product(*[Mode] * 3, (S,)):
+        if is_realisable(modes, regime):
             form = closed_form(placement_of(modes)).restricted_to(regime)
             found.setdefault(form, []).append(modes)
     return found

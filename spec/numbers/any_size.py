@@ -40,8 +40,10 @@ class Polynomial:
         return _of(total)
 
     def __mul__(self, other: Number) -> Number:
+        if not isinstance(other, Polynomial):
+            return Polynomial(tuple((f, times * other) for f, times in self.terms)) if other else 0
         total: dict[_Factors, Number] = {}
-        for (left, a), (right, b) in product(self.terms, _polynomial(other).terms):
+        for (left, a), (right, b) in product(self.terms, other.terms):
             exponents = dict(left)
             for name, exponent in right:
                 exponents[name] = exponents.get(name, 0) + exponent
@@ -51,6 +53,9 @@ class Polynomial:
 
     def __sub__(self, other: Number) -> Number:
         return self + -1 * other
+
+    def __rsub__(self, other: Number) -> Number:
+        return other + -1 * self
 
     def __pow__(self, exponent: int) -> Number:
         """Of one product any power; of sums none below 0: Undecided."""

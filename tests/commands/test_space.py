@@ -8,11 +8,8 @@ import sys
 import pytest
 
 from proofs.registry import ROOT
-from spec.choosing.space import (
-    ACTIVATION_MODES,
-    REGIMES,
-    frontier,
-)
+from spec.choosing.regimes import REGIMES
+from spec.choosing.space import ACTIVATION_MODES, frontier
 from tests.support.examples import few
 
 

@@ -13,26 +13,22 @@ from psem_model.predict.states import predict
 from psem_model.reading import words
 from psem_model.space.forms import unless
 from psem_model.space.placements import Space, reason_of
+from psem_model.space.verdicts import verdicts
 from spec.checking.verdict import check
+from spec.choosing.regimes import REGIMES, Kept, Regime, placement_of, regime_of
 from spec.choosing.space import (
     ACTIVATION_MODES,
-    REGIMES,
     WIDTHS,
     Cost,
     CostTerm,
-    Kept,
     Point,
-    Regime,
     classes,
     cost,
     cost_form,
     dominates,
     frontier,
-    placement_of,
     realisable,
-    regime_of,
     sum_of,
-    verdicts,
 )
 from spec.costs.memory import Sizes
 from spec.derivation.schedules import schedule_of
@@ -297,7 +293,8 @@ def test_a_broken_rule_is_noticed_by_the_claim(file, rule, broken, claim):
         "P2": "equal_costs_and_what_is_best",
         "P3": "where_the_stages_stand",
     }[claim]
-    assert notices("proofs.choosing.space", theorem, file, rule, broken)
+    module = "realisable" if claim == "P1" else "space"
+    assert notices(f"proofs.choosing.{module}", theorem, file, rule, broken)
 
 
 @pytest.mark.parametrize(
