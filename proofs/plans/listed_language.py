@@ -47,8 +47,8 @@ class SlicedAxes(Coordinates):
 class ListedLanguage(Language):
     """The language, of schedules that are listed.
 
-    schedule: which of them it is. line_of(t): which line of it line t is; turn(t): of which
-    micro-step, of as many as there are turns. updates_slices(t, a): whether an update is of slices
+    schedule: which of them it is. line_of(t): which row line t is; turn(t): of which micro-step, of as
+    many as there are turns. first_row: that with which a step begins. updates_slices(t, a): whether an update is of slices
     along axis a. `sliced`: the axes along which anything is, in any.
     """
 
@@ -71,17 +71,18 @@ class ListedLanguage(Language):
         self.turn, self.turns, self.bounds = self._turns(tied)
         self.line = [t >= 0, t < self.last]
         self.on_devices = [d >= 0, d < self.n, i >= 0, i < self.n]
+        self.first_row = k.fixed("first_row", INT)
         self.begins = k.suppose(
             "the_run_begins_with_the_first_line",
             [],
-            And(self.line_of(0) == 0, self.turn(0) == 0, self.step(0) == 0),
+            And(self.line_of(0) == self.first_row, self.turn(0) == 0, self.step(0) == 0),
         )
         self.steps_end = k.suppose(
             "a_step_ends_where_the_next_begins",
             [u],
             Implies(
                 And(u >= 0, end >= 0, end <= self.last),
-                And(self.line_of(end) == 0, self.step(end) == u + 1),
+                And(self.line_of(end) == self.first_row, self.step(end) == u + 1),
             ),
         )
         self.is_listed = k.suppose(

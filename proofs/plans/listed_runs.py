@@ -21,6 +21,7 @@ from proofs.plans.findings import Findings
 from proofs.plans.listed_language import KIND, ListedLanguage
 from proofs.plans.listed_run import ListedRun
 from proofs.plans.listing import Listing
+from proofs.plans.rows import Rows
 from proofs.trusted.kernel import Bool, Kernel, KernelError, Theorem
 from proofs.trusted.terms import TRUE, And, Implies, Not
 
@@ -35,9 +36,9 @@ class ListedRuns(EveryLine):
         tied = any(each.tied for each in schedules.values())
         clips = any(each.clips for each in schedules.values())
         counts = any(each.counts for each in schedules.values())
+        self.moments = all(each.moments for each in schedules.values())
         super().__init__(ListedLanguage(k, len(schedules), sliced, tied, clips, counts))
-        findings = Findings(self.l)
-        self.runs = [ListedRun(self.l, findings, q, *each) for q, each in enumerate(schedules.items())]
+        self.run = ListedRun(self.l, Findings(self.l), Rows(schedules))
 
     def agree(
         self,
@@ -47,40 +48,47 @@ class ListedRuns(EveryLine):
         reads: Sequence[Read],
         kept: str = "",
     ) -> Theorem:
-        """What is read, or kept, compares equal: of each schedule."""
-        l, t, b, d, j = self.l, self.l.t, self.l.b, self.l.d, self.l.j
+        """What is read, or kept, compares equal: of each row, or of schedules that begin alike."""
+        l, t, b, d, j, run = self.l, self.l.t, self.l.b, self.l.d, self.l.j, self.run
         where = Where(l.is_right(t, d), l.is_met(t, d, j), l.mesh.holds(b, d, j))
         given = [each for each in when(where) if each is not TRUE] + self.on_a_device
         compares = And(*(self.compares(*each) for each in reads))
         about = [self.compared(*each) for each in reads]
+        if kept:
+            found = [
+                self._compared(
+                    "",
+                    f"{name}_of_{begun.name}",
+                    compares,
+                    [run.is_one_of(begun), *given],
+                    [*run.kept_at_the_end(begun, kept), *about],
+                )
+                for begun in run.listed.begun
+                if begun.keeps(kept)
+            ]
+            rests = [run.rests[each.name] for each in run.listed.begun if not each.keeps(kept)]
+            return self.k.prove(name, Implies(And(*given), compares), (), [*found, *rests, l.is_listed])
         update = l.kind(t) == KIND[UPDATE.name]
         updates = any(each is update for each in given)
         kind = UPDATE.name if updates else BACKWARD.name
         state = reads[0][2] if updates and len(reads) == 1 else None
         what = state if state is None or state is TOKENS else state.args[0]
+        unmet = [each for each in given if each is not where.met]
 
-        def has(run: ListedRun) -> bool:
-            """Whether it keeps such a copy, or reads such a number."""
-            if kept:
-                return bool(run.keeps(kept))
-            return {WHOLE_NORM: run.listed.clips, TOKENS: run.listed.counts}.get(what, True)
+        def compared(r: int) -> Theorem:
+            met, about_row = run.met(r) if updates else [], run.listed.rows[r].about
+            has = {WHOLE_NORM: about_row.clips, TOKENS: about_row.counts, MOMENT: about_row.moments}
+            facts = run.compared(r, what) if has.get(what, True) else [run.program, *run.lines.at(r)]
+            is_it = l.line_of(t) == r
+            given_here = [is_it, *unmet, *met]
+            return self._compared(kind, f"{name}_in_line_{r}", compares, given_here, [*facts, *about])
 
-        found = [
-            self._compared(
-                "" if kept else kind,
-                f"{name}_of_{run.name}",
-                compares,
-                [
-                    run.is_it,
-                    *(each for each in given if each is not where.met),
-                    *(run.met if updates else []),
-                ],
-                [*(run.kept_at_the_end(kept) if kept else run.compared(kind, what)), *about],
-            )
-            for run in filter(has, self.runs)
-        ]
-        others = [run.rests for run in self.runs if not has(run)]
-        return self.k.prove(name, Implies(And(*given), compares), (), [*found, *others, l.is_listed])
+        return self._joined(name, kind, Implies(And(*given), compares), compared)
+
+    def _joined(self, name: str, kind: str, goal: Bool, each: Callable[[int], Theorem]) -> Theorem:
+        """What is proved of each row of a kind is so of all lines of it."""
+        found = [each(r) for r in self.run.listed.of_kind(kind)]
+        return self.k.prove(name, goal, (), [*found, self.run.of_kind(kind)])
 
     def _compared(self, kind: str, *what: Any) -> Theorem:
         """That what lines of a kind read, or what is kept, compares equal."""
@@ -92,12 +100,21 @@ class ListedRuns(EveryLine):
 
     def _number_read(self, met: list[Bool], name: str, place: Any, what: Any, reads: Bool) -> Theorem:
         """What an update reads of a moment, and of a norm and a count if a schedule has any."""
-        if what is MOMENT:  # it compares equal whether it is read or not
+        if what is MOMENT and self.moments:  # it compares equal whether it is read or not
             return super()._number_read(met, name, place, what, TRUE)
-        if {WHOLE_NORM: self.l.clips, TOKENS: self.l.counts}[what]:
+        if {WHOLE_NORM: self.l.clips, TOKENS: self.l.counts}.get(what, True):
             return super()._number_read(met, name, place, what, reads)
-        rests = [run.rests for run in self.runs]
-        return self.k.prove(f"no_schedule_reads_a_{name}", Not(reads), (), [*rests, self.l.is_listed])
+        return self._joined(
+            f"no_update_reads_a_{name}",
+            UPDATE.name,
+            Implies(And(*self.l.line, self.l.kind(self.l.t) == KIND[UPDATE.name]), Not(reads)),
+            lambda r: self.k.prove(
+                f"line_{r}_reads_no_{name}",
+                Not(reads),
+                [*self.l.line, self.l.line_of(self.l.t) == r],
+                [self.run.program, *self.run.lines.at(r)],
+            ),
+        )
 
     def read_by_norms(self) -> tuple[list[Bool], list[Theorem], list[dict[str, Any]]]:
         """No norm reads anything, if no schedule has any."""
@@ -107,29 +124,23 @@ class ListedRuns(EveryLine):
         """What a norm leaves right, if a schedule has any."""
         if self.l.clips:
             return super()._norm()
-        l, without = self.l, [run.of_kind(NORM) for run in self.runs]
+        l = self.l
         given = [*l.line, l.is_device(l.d)]
         none = Not(l.kind(l.t) == NORM_OF)
-        return self.k.prove("no_line_is_a_norm", none, given, [*without, l.is_listed])
+        return self.k.prove("no_line_is_a_norm", none, given, [self.run.of_kind(NORM)])
 
     def all_equal_in(
         self, name: str, variables: Sequence[Any], given: Sequence[Bool], reads: Sequence[Read]
     ) -> Theorem:
-        """What a norm is of compares equal on the owners of elements: of each schedule."""
-        asks, given = variables[-1], [each for each in given if each is not TRUE] + self.on_a_device
+        """What a norm is of compares equal on the owners of elements: of each row."""
+        run, asks = self.run, variables[-1]
+        given = [each for each in given if each is not TRUE] + self.on_a_device
         compares = And(*(self.compares(*each) for each in reads))
         about = [self.compared(*each) for each in reads]
-        found = [
-            self._compared(
-                NORM,
-                f"{name}_of_{run.name}",
-                compares,
-                [run.is_it, *given],
-                [*run.compared(NORM), *run.of_owners(asks), *about],
-            )
-            for run in self.runs
-            if run.listed.clips
-        ]
-        others = [run.of_kind(NORM) for run in self.runs if not run.listed.clips]
-        facts = [*found, *others, self.l.is_listed]
-        return self.k.prove(name, Implies(And(*given), compares), (), facts)
+
+        def compared(r: int) -> Theorem:
+            facts = [*run.compared(r), *run.of_owners(r, asks), *about]
+            is_it = self.l.line_of(self.l.t) == r
+            return self._compared(NORM, f"{name}_in_line_{r}", compares, [is_it, *given], facts)
+
+        return self._joined(name, NORM, Implies(And(*given), compares), compared)

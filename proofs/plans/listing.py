@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
-from itertools import compress
+from itertools import compress, product
 from typing import Any
 
 from proofs.checking.lines import BACKWARD, FACTOR, MOVES, UPDATE
 from proofs.checking.operation_lines import COUNT, NORM, NOWHERE, LineAt, NotCovered, Places
-from proofs.plans.reads_and_writes import Live, shortened, written
+from proofs.plans.reads_and_writes import Live, numbered_anew, shortened, written
 from proofs.trusted.kernel import KernelError
 from spec.checking.algebra import split
 from spec.checking.forms import Forms, Need
@@ -21,7 +21,7 @@ from spec.devices.mesh import Axes
 from spec.devices.operators import NormalForm, Word, add, scale
 from spec.language.schedule import MICRO_STEPS, RESTING, STATE_OF, Buffer, Op, Schedule
 from spec.meaning.semantics import CONTENT, MOMENT, OWN_SLICE_ONLY, BufferPart, execute, initial
-from spec.models.states import MIXED_ADAM, State
+from spec.models.states import MIXED_ADAM, BytePolicy, State
 from spec.models.training import Loss
 from spec.numbers.any_size import any_size
 from spec.numbers.arithmetic import Number
@@ -34,6 +34,10 @@ RESTS = {
     (Buffer.OPTIMIZER, MOMENT): "moment",
     (Buffer.GRADIENTS, CONTENT): "zero",
 }
+# places in which something rests, or is left, have these numbers; others what is free from there on
+PLACES = tuple(product(Buffer, (CONTENT, MOMENT)))
+# whether the optimizer's state has weights, and moments
+_STATE_HAS = {CONTENT: lambda policy: policy.master, MOMENT: lambda policy: policy.k > 0}
 Held = Mapping[int, NormalForm]  # place -> what is there
 
 
@@ -73,8 +77,9 @@ class Listing:
     Places that rest are the first: `starts` says what they hold, by `lines.STARTS`, `slices` along
     which axes they are cut. `before`: what the checker finds in places before each line, of those that
     a later line reads, or that rest. The axes of an update are those along which it is of slices, of a
-    norm those of whose slices it is. `clips`: whether updates read a norm; `counts`: a count. `tied`:
-    whether a micro-step contributes twice; the backward of the second use is that of as many more.
+    norm those of whose slices it is. `clips`: whether updates read a norm; `counts`: a count;
+    `moments`: whether they may read a moment. `tied`: whether a micro-step contributes twice; the
+    backward of the second use is that of as many more.
     """
 
     axes: Axes
@@ -86,6 +91,7 @@ class Listing:
     clips: bool = False
     counts: bool = False
     tied: bool = False
+    moments: bool = True
 
     @property
     def sliced(self) -> set[int]:
@@ -120,54 +126,65 @@ class _Places(Places):
         return found
 
 
-def listing(schedule: Schedule) -> Listing:
-    """The lines of a schedule.
+def listing(schedule: Schedule, policy: BytePolicy = MIXED_ADAM) -> Listing:
+    """The lines of a schedule, of an optimizer whose state has what a policy says.
 
     Raises KernelError for one that does not repeat, or goes wrong; NotCovered.
     """
-    slots, starts, slices = _resting(schedule)
-    slots = _left(schedule, slots)
-    places = _places(schedule)
-    places.places = len(slots)
-    store = {slot: (host, place) for place, (slot, host) in enumerate(slots.items())}
+    slots, starts, slices = _resting(schedule, policy)
+    slots = _left(schedule, slots, policy)
+    places, stays = _places(schedule, policy), {*map(PLACES.index, slots)}
+    places.places = len(PLACES)
+    store = {slot: (host, PLACES.index(slot)) for slot, host in slots.items()}
     body, finish = (
-        shortened(_once(ops, schedule, places, store, slots), {*range(len(slots))})
+        shortened(_once(ops, schedule, places, store, slots), stays)
         for ops in (schedule.micro_step, schedule.finish)
     )
     kept = {p for p, start in starts.items() if "Zero" not in start}
-    needed = Live((*body, *finish), len(body), kept, {*range(len(slots))}).needed
+    needed = Live((*body, *finish), len(body), kept, stays).needed
     body, finish = [*compress(body, needed)], [*compress(finish, needed[len(body) :])]
     if not (finish if schedule.finish else body):
         raise KernelError("no line at the end of a step makes what is kept")
-    lines = (*body, *finish)
-    found = _Checked(schedule, lines, len(body), {p: (starts[p], slices[p]) for p in starts})
+    lines = numbered_anew(Live((*body, *finish), len(body), kept, stays), len(PLACES))
+    resting = {p: (starts[p], slices[p]) for p in starts}
+    found = _Checked(schedule, lines, len(body), resting, policy)
     about = schedule.axes, found.lines, len(body), starts, slices, found.before
     training = schedule.training
-    return Listing(*about, training.clip, training.loss is Loss.TOKEN_MEAN, training.tied)
+    counts = training.loss is Loss.TOKEN_MEAN
+    return Listing(*about, training.clip, counts, training.tied, policy.k > 0)
 
 
-def _places(schedule: Schedule) -> _Places:
+def _places(schedule: Schedule, policy: BytePolicy) -> _Places:
     """Its places, for any sizes."""
     micro_steps: Any = any_size(MICRO_STEPS) if schedule.finish else 1
-    return _Places(schedule, {a: any_size(a) for a in schedule.axes}, micro_steps, MIXED_ADAM)
+    return _Places(schedule, {a: any_size(a) for a in schedule.axes}, micro_steps, policy)
 
 
-def _resting(schedule: Schedule) -> tuple[dict[BufferPart, bool], dict[int, str], dict[int, Axes]]:
+def _resting(
+    schedule: Schedule, policy: BytePolicy
+) -> tuple[dict[BufferPart, bool], dict[int, str], dict[int, Axes]]:
     """Where the store has something before the first step, and on which side; what, cut along what."""
     slots, starts, slices = {}, {}, {}
-    begun = initial(schedule, _places(schedule), 0, 0)
-    for place, (slot, (host, _)) in enumerate(begun.items()):
+    begun = initial(schedule, _places(schedule, policy), 0, 0)
+    nothing = {(Buffer.OPTIMIZER, part) for part, there in _STATE_HAS.items() if not there(policy)}
+    for slot, (host, _) in begun.items():
+        place = PLACES.index(slot)
         if slot not in RESTS and slot[0] not in schedule.sums:
             raise NotCovered(f"{slot[0].value} that is there before the first step")
         axes = schedule.rest(STATE_OF[slot[0]]).sharded if slot[0] in RESTING else ()
-        slots[slot], slices[place] = host, axes
+        slots[slot] = host
+        if slot in nothing:
+            continue
+        slices[place] = axes
         starts[place] = f"{RESTS.get(slot, 'zero').capitalize()}{'_slices' if axes else 's'}"
     return slots, starts, slices
 
 
-def _left(schedule: Schedule, slots: Mapping[BufferPart, bool]) -> dict[BufferPart, bool]:
+def _left(
+    schedule: Schedule, slots: Mapping[BufferPart, bool], policy: BytePolicy
+) -> dict[BufferPart, bool]:
     """Beside these, what micro-steps, or a step, leave: nothing is known of it at first."""
-    places, left = _places(schedule), {**slots}
+    places, left = _places(schedule, policy), {**slots}
     store = {slot: (host, 0) for slot, host in slots.items()}
     for ops in (schedule.micro_step, schedule.finish):
         for op in ops:
@@ -190,11 +207,14 @@ def _once(
     for op in ops:
         places.said = " ".join(str(op).split())
         execute(op, schedule, places, store, 0)
-    for place, slot in enumerate(slots):
-        host, found = store.get(slot, (slots[slot], place))
-        if found != place and found < len(slots):  # what is there now may be written before it is read
+    for slot in slots:
+        host, found = store.get(slot, (slots[slot], PLACES.index(slot)))
+        if (
+            PLACES.index(slot) != found < len(PLACES)
+        ):  # what is there now may be written before it is read
             store[slot] = host, places._copy(found)
-    for place, slot in enumerate(slots):
+    for slot in slots:
+        place = PLACES.index(slot)
         if slot not in store:
             places._write("release", target=place)
         host, found = store.setdefault(slot, (slots[slot], place))
@@ -217,6 +237,7 @@ class _Checked:
         lines: tuple[LineAt, ...],
         body: int,
         resting: Mapping[int, tuple[str, Axes]],
+        policy: BytePolicy,
     ) -> None:
         repeats = body < len(lines)
         self.mesh = {a: any_size(a) for a in schedule.axes}
@@ -225,7 +246,7 @@ class _Checked:
         # an update reads the sum over all samples: a mean is scaled before; it divides, clips by itself
         training = replace(schedule.training, loss=Loss.SUM, clip=False)
         summed = replace(schedule, training=training)
-        self.forms = Forms(summed, self.mesh, micro_steps, MIXED_ADAM, None, {}, not repeats)
+        self.forms = Forms(summed, self.mesh, micro_steps, policy, None, {}, not repeats)
         self.forms.micro_step = EACH if repeats else 0
         begun = {p: self._begun(*each) for p, each in resting.items()}
         sums = [p for p, (start, _) in resting.items() if "Zero" in start]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count
 from typing import Any
 
 from proofs.checking.lines import BACKWARD, UPDATE
@@ -68,13 +69,27 @@ def nexts(r: int, body: int, lines: int) -> tuple[int, ...]:
     return (0,) if last else (0, r + 1) if r + 1 == body else (r + 1,)
 
 
-# ------------------------------------------------------------------------- fewer copies
+# ------------------------------------------------------------------------- fewer places and copies
+def numbered_anew(live: Live, first: int) -> tuple[LineAt, ...]:
+    """The lines, whose places from a number on are the first that nothing live is in."""
+    lines, new = [], dict[int, int]()
+    for line, there in zip(live.lines, live.before, strict=True):
+        needed = there | read(line)
+        used, before = {new.get(place, place) for place in needed}, {**new}
+        for place in written(line):
+            if place >= first and place not in needed:
+                new[place] = next(n for n in count(first) if n not in used)
+            used.add(new.get(place, place))
+        lines.append(_renamed(line, before | {p: new[p] for p in written(line) if p in new}))
+    return tuple(lines)
+
+
 def shortened(lines: Sequence[LineAt], resting: set[int]) -> list[LineAt]:
     """The same lines without copies of what is not read again: its place goes on to be used instead."""
     for r, line in enumerate(lines):
         x, y = line.source, line.target
         if line.kind == "copy" and y not in resting and _free(lines[r + 1 :], x, y, resting):
-            renamed = [_renamed(each, y, x) for each in (*lines[:r], *lines[r + 1 :])]
+            renamed = [_renamed(each, {y: x}) for each in (*lines[:r], *lines[r + 1 :])]
             kept = [each for each in renamed if each.kind != "copy" or each.source != each.target]
             return shortened(kept, resting)
     return [*lines]
@@ -94,7 +109,8 @@ def _free(lines: Sequence[LineAt], x: int, y: int, resting: set[int]) -> bool:
     return x not in resting
 
 
-def _renamed(line: LineAt, old: int, new: int) -> LineAt:
+def _renamed(line: LineAt, new: Mapping[int, int]) -> LineAt:
     places = ("source", "target", "second", "third", "fourth", "fifth")
-    renamed: dict[str, Any] = {name: new for name in places if getattr(line, name) == old}
+    was = {name: getattr(line, name) for name in places}
+    renamed: dict[str, Any] = {name: new[place] for name, place in was.items() if place in new}
     return replace(line, **renamed)
