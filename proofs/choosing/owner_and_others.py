@@ -7,7 +7,7 @@ are polynomials in N. So a run is one of any number of devices.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import count
 from typing import Any, NoReturn
@@ -44,7 +44,7 @@ class Applied:
     moment_left: Both
 
 
-@dataclass
+@dataclass(frozen=True)
 class Seen:
     """What devices read, computed and applied in a step. `computed`: of their own samples.
 
@@ -52,9 +52,9 @@ class Seen:
     backwards read the activations.
     """
 
-    views: list[Both] = field(default_factory=list)
+    views: tuple[Both, ...] = ()
     computed: Both = (0, 0)
-    updates: list[Applied] = field(default_factory=list)
+    updates: tuple[Applied, ...] = ()
 
 
 class OwnerAndOthers:
@@ -99,10 +99,13 @@ class OwnerAndOthers:
         """The gradient of a device's samples."""
         return VIEWED * view + ACTIVATED * kept + self.data(micro_step, device)
 
+    def _see(self, *views: Both) -> None:
+        if not self.seen.updates:
+            self.seen = replace(self.seen, views=(*self.seen.views, *views))
+
     def forward(self, view: Both, axes: Axes) -> tuple[Mapping[Any, Number], ...]:
         """On the owner and on another device: by whose samples, the view that forward read."""
-        if not self.seen.updates:
-            self.seen.views.append(view)
+        self._see(view)
         missing = self.unknown("others' samples")
         others = view if axes else missing
         return tuple({OWN: view[c], **dict.fromkeys(POSITIONS, others[c])} for c in POSITIONS)
@@ -116,41 +119,45 @@ class OwnerAndOthers:
     def gradient(
         self, view: Both, activations: Any, micro_step: int, axes: Axes, tied: bool = False
     ) -> Both:
-        kept = tuple(
-            a if isinstance(a, Mapping) else dict.fromkeys((OWN, *POSITIONS), a) for a in activations
-        )
-        if not self.seen.updates:
-            self.seen.views += [view, tuple(each[OWN] for each in kept)]
+        kept = [_by_samples(each) for each in activations]
+        owner, other = (each[OWN] for each in kept)
+        self._see(view, (owner, other))
         own: Any = tuple(self.sample(view[c], kept[c][OWN], micro_step, c) for c in POSITIONS)
-        self.seen.computed = self.add(self.seen.computed, own)
+        self.seen = replace(self.seen, computed=self.add(self.seen.computed, own))
         if not axes:
             return own
 
         def others(c: int, of: int) -> Number:
             return self.sample(view[c], kept[c][of], micro_step, of)
 
-        of_others = (N - 1) * others(OWNER, OTHER)
-        return own[OWNER] + of_others, own[OTHER] + others(OTHER, OWNER) + (N - 2) * others(
-            OTHER, OTHER
-        )
+        of_owner = own[OWNER] + (N - 1) * others(OWNER, OTHER)
+        return of_owner, own[OTHER] + others(OTHER, OWNER) + (N - 2) * others(OTHER, OTHER)
 
     def next(self, weight: Number, moment: Number, gradient: Number) -> tuple[Number, Number]:
         """Momentum, or gradient descent, of weights that decay."""
         decayed = gradient + DECAY * weight
-        return (
-            momentum(weight, moment, decayed, 1, 1) if self.stateful else (sgd(weight, decayed, 1), 0)
-        )
+        if self.stateful:
+            return momentum(weight, moment, decayed, 1, 1)
+        return sgd(weight, decayed, 1), 0
 
     def update(self, weight: Both, moment: Both, gradient: Both) -> tuple[Both, Both]:
         left = [self.next(*each) for each in zip(weight, moment, gradient, strict=True)]
         weights, moments = ((a, b) for a, b in zip(*left, strict=True))
-        self.seen.updates.append(Applied(weight, moment, gradient, weights, moments))
+        applied = Applied(weight, moment, gradient, weights, moments)
+        self.seen = replace(self.seen, updates=(*self.seen.updates, applied))
         return weights, moments
 
     def _in_no_placement(self, *_: Any) -> NoReturn:
         raise ValueError("no placement scales, divides, clips, broadcasts or counts")
 
     scale = divide = square_norm = clip = first = tokens = statistic = _in_no_placement
+
+
+def _by_samples(activations: Any) -> Mapping[Any, Number]:
+    """Activations by whose samples they are; what is not known is so of all."""
+    if isinstance(activations, Mapping):
+        return activations
+    return dict.fromkeys((OWN, *POSITIONS), activations)
 
 
 # ---------------------------------------------------------------------- what is found

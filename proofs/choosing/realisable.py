@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -20,7 +20,6 @@ from spec.meaning.conditions import Condition
 from spec.models.states import State
 from spec.numbers.any_size import Polynomial
 from spec.numbers.arithmetic import Number
-from spec.plans.modes import Mode
 
 Half = Callable[[Found, int, bool, Any], Iterable[Condition]]
 HIGHEST = 4  # power of the number of devices
@@ -28,7 +27,7 @@ HIGHEST = 4  # power of the number of devices
 
 @claim("P1")
 def modes_decide_what_is_realisable(k: Kernel) -> tuple[Theorem, ...]:
-    """Which of the 5^4 placements are realisable, for every N >= 2 and whatever the sizes.
+    """Which of the 5^4 placements are realisable, for every N and whatever the sizes.
 
     (Claim P1)
     """
@@ -48,6 +47,7 @@ class Characterised:
         names = ("theta", "omega", "grads", "acts")
         states = {state: k.constant(name, ModeSort) for state, name in zip(State, names, strict=True)}
         self.modes, self.placed = Terms(states), tuple(states.values())
+        self.choices = [(term, MODES) for term in self.placed]
         own = k.constant("own", BoolSort())
         met = And(*requirements(regime, self.modes).values())
         said = both_halves(regime, self.modes, own)
@@ -90,27 +90,16 @@ class Characterised:
         """The run of a step on any number of devices has the halves that the modes say, and matches if
         and only if they are realisable.
         """
-        said, halves = self.numbers.said, []
+        runs, halves = Runs(self.regime, self.numbers), []
         for c in POSITIONS:
             own = BoolVal(c == OWNER)
-
-            def of(half: Half, c: int = c) -> Bool:
-                """What a half is in the run, on such a device."""
-
-                def holds(found: Found, modes: FourModes) -> Bool:
-                    kept = keeps(self.regime, Truths(modes), c == OWNER)
-                    return hold(half(found, c, kept, said))
-
-                return self._lifted(holds)
-
-            halves.append(of(Found.integrity) == self.integrity(*self.placed, own))
-            halves.append(of(Found.consistency) == self.consistency(*self.placed, own))
-
-        def is_single(found: Found, _: FourModes) -> Bool:
-            some_weights = any(copy.of == "weight" for copy in found.kept)
-            return And(BoolVal(some_weights), hold(found.match(said)))
-
-        matches = self._lifted(is_single)
+            for half, said in (
+                (Found.integrity, self.integrity),
+                (Found.consistency, self.consistency),
+            ):
+                has = lift(lambda *m, c=c, half=half: runs.has(half, m, c), self.choices)
+                halves.append(has == said(*self.placed, own))
+        matches = lift(lambda *m: runs.match(m), self.choices)
         differ = self.numbers.differ()
         return (
             self.k.prove(
@@ -127,13 +116,36 @@ class Characterised:
             ),
         )
 
-    def _lifted(self, value: Callable[[Found, FourModes], Bool]) -> Bool:
-        """What is so of the run of the placement that the modes describe."""
 
-        def of(*modes: Mode) -> Bool:
-            return value(run(schedule_of(placement_of(modes)), self.regime), modes)
+class Runs:
+    """The runs of all placements; several have the same."""
 
-        return lift(of, [(term, MODES) for term in self.placed])
+    def __init__(self, regime: Regime, numbers: Numbers) -> None:
+        self.regime, self.numbers = regime, numbers
+        self.known: dict[Found, int] = {}
+        self.formulas: dict[Hashable, Bool] = {}
+
+    def of(self, modes: FourModes) -> tuple[Found, int]:
+        """The run of a placement, and its number."""
+        found = run(schedule_of(placement_of(modes)), self.regime)
+        return found, self.known.setdefault(found, len(self.known))
+
+    def has(self, half: Half, modes: FourModes, device: int) -> Bool:
+        """Whether it has a half, on such a device."""
+        kept = keeps(self.regime, Truths(modes), device == OWNER)
+        found, number = self.of(modes)
+        key = (number, half, device, kept)
+        if key not in self.formulas:
+            self.formulas[key] = hold(half(found, device, kept, self.numbers.said))
+        return self.formulas[key]
+
+    def match(self, modes: FourModes) -> Bool:
+        """Whether it leaves what a single device has, and weights."""
+        found, number = self.of(modes)
+        if number not in self.formulas:
+            some_weights = any(copy.of == "weight" for copy in found.kept)
+            self.formulas[number] = And(BoolVal(some_weights), hold(found.match(self.numbers.said)))
+        return self.formulas[number]
 
 
 def hold(conditions: Iterable[Condition]) -> Bool:

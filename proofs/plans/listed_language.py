@@ -27,6 +27,10 @@ KIND = {
 }
 
 
+# a theorem that a number is that of a schedule which is listed
+WhyListed = Callable[[Kernel, Any, Bool], Theorem]
+
+
 class SlicedAxes(Coordinates):
     """Devices on axes, and places with slices. is_cut(b, a): whether place b is cut along axis a."""
 
@@ -48,8 +52,9 @@ class ListedLanguage(Language):
     """The language, of schedules that are listed.
 
     schedule: which of them it is. line_of(t): which row line t is; turn(t): of which micro-step, of as
-    many as there are turns. first_row: that with which a step begins. updates_slices(t, a): whether an update is of slices
-    along axis a. `sliced`: the axes along which anything is, in any.
+    many as there are turns. first_row: that with which a step begins. updates_slices(t, a): whether an
+    update is of slices along axis a. `sliced`: the axes along which anything is, in any. `why`: why the
+    schedule is one of them, if that is not supposed.
     """
 
     mesh: SlicedAxes
@@ -62,6 +67,7 @@ class ListedLanguage(Language):
         tied: bool,
         clips: bool,
         counts: bool,
+        why: WhyListed | None,
     ) -> None:
         self.sliced, self.clips, self.counts = sliced, clips, counts
         self.names_of_axes: tuple[str, ...] = ()  # of the schedule that is spoken of
@@ -85,8 +91,9 @@ class ListedLanguage(Language):
                 And(self.line_of(end) == self.first_row, self.step(end) == u + 1),
             ),
         )
-        self.is_listed = k.suppose(
-            "the_schedule_is_listed", [], And(self.number >= 0, self.number < schedules)
+        listed = And(self.number >= 0, self.number < schedules)
+        self.is_listed = (
+            why(k, self.number, listed) if why else k.suppose("the_schedule_is_listed", [], listed)
         )
         self.known_leaves: dict[str, Theorem] = {}
         self.untouched_places: dict[int, Theorem] = {}

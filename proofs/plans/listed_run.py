@@ -42,12 +42,13 @@ class ListedRun:
             [t],
             Implies(And(*l.line), And(self.lines.of(l.line_of(t), t), kind)),
         )
-        self.rests = {
-            begun.name: k.suppose(
-                f"what_rests_in_{begun.name}", [l.b], Implies(self.is_one_of(begun), self._rests(begun))
-            )
+        resting = {
+            begun.name: k.define(f"what_rests_in_{begun.name}", [l.b], self._rests(begun))
             for begun in rows.begun
         }
+        rests = ((self.is_one_of(begun), resting[begun.name][0](l.b)) for begun in rows.begun)
+        self.all_rest = k.suppose("what_rests", [l.b], And(*(Implies(*each) for each in rests)))
+        self.meant = {name: meaning for name, (_, meaning) in resting.items()}
         self.off = k.choose(
             "is_off",
             [t, l.s, l.i, l.j],
@@ -55,6 +56,10 @@ class ListedRun:
             And(l.is_device(d), Not(self.before.of(l.line_of(t), *params))),
         )
         self.never_off = self._never_off()
+
+    def rests(self, begun: Begun) -> list[Theorem]:
+        """What rests in schedules that begin so."""
+        return [self.all_rest, self.meant[begun.name]]
 
     def is_one_of(self, begun: Begun) -> Bool:
         """Whether the schedule is one of those that begin so."""
@@ -181,7 +186,7 @@ class ListedRun:
             "all_begin",
             self._is_so(zero),
             l.on_devices,
-            [*begins, l.is_listed, *(self.rests[begun.name] for begun in self.listed.begun)],
+            [*begins, l.is_listed],
         )
         given = [*l.line, *l.on_devices, self.on_track, self._is_a_row(t)]
         by_line = self.before.joined(
@@ -219,7 +224,7 @@ class ListedRun:
             [
                 *self.before.at(r, t=zero),
                 l.begins,
-                self.rests[begun.name],
+                *self.rests(begun),
                 *(
                     each.at(b=IntVal(p))
                     for p in resting
@@ -415,7 +420,7 @@ class ListedRun:
     def kept_at_the_end(self, begun: Begun, start: str) -> list[Theorem]:
         """What is found where copies of a start are kept, at the end of a step."""
         l, end, places = self.l, self.l.ends(self.l.u), {*begun.keeps(start)}
-        facts = [self.rests[begun.name], l.steps_end]
+        facts = [*self.rests(begun), l.steps_end]
         facts += [l.mesh.holds_is] if "slices" in start else []
         for i in (l.i, IntVal(0)):
             facts += [self.never_off.at(t=end, i=i)]

@@ -18,7 +18,7 @@ from proofs.checking.operation_lines import NORM
 from proofs.checking.symbols import MOMENT, NORM_OF, TOKENS
 from proofs.checking.symbols import NORM as WHOLE_NORM
 from proofs.plans.findings import Findings
-from proofs.plans.listed_language import KIND, ListedLanguage
+from proofs.plans.listed_language import KIND, ListedLanguage, WhyListed
 from proofs.plans.listed_run import ListedRun
 from proofs.plans.listing import Listing
 from proofs.plans.rows import Rows
@@ -27,17 +27,25 @@ from proofs.trusted.terms import TRUE, And, Implies, Not
 
 
 class ListedRuns(EveryLine):
-    """Runs of listed schedules. The comparisons of T2 are proved of them."""
+    """Runs of listed schedules. The comparisons of T2 are proved of them.
+
+    `why`: why the schedule is one of them, if that is not supposed.
+    """
 
     l: ListedLanguage
 
-    def __init__(self, k: Kernel, schedules: Mapping[str, Listing]) -> None:
+    def __init__(
+        self,
+        k: Kernel,
+        schedules: Mapping[str, Listing],
+        why: WhyListed | None = None,
+    ) -> None:
         sliced = sorted(set().union(*(each.sliced for each in schedules.values())))
         tied = any(each.tied for each in schedules.values())
         clips = any(each.clips for each in schedules.values())
         counts = any(each.counts for each in schedules.values())
         self.moments = all(each.moments for each in schedules.values())
-        super().__init__(ListedLanguage(k, len(schedules), sliced, tied, clips, counts))
+        super().__init__(ListedLanguage(k, len(schedules), sliced, tied, clips, counts, why))
         self.run = ListedRun(self.l, Findings(self.l), Rows(schedules))
 
     def agree(
@@ -66,7 +74,8 @@ class ListedRuns(EveryLine):
                 for begun in run.listed.begun
                 if begun.keeps(kept)
             ]
-            rests = [run.rests[each.name] for each in run.listed.begun if not each.keeps(kept)]
+            without = [each for each in run.listed.begun if not each.keeps(kept)]
+            rests = [fact for each in without for fact in run.rests(each)]
             return self.k.prove(name, Implies(And(*given), compares), (), [*found, *rests, l.is_listed])
         update = l.kind(t) == KIND[UPDATE.name]
         updates = any(each is update for each in given)

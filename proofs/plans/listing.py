@@ -5,7 +5,7 @@ Lines of a micro-step, then those after the last one; places are the same in eve
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Hashable, Mapping, Set
 from dataclasses import dataclass, replace
 from itertools import compress, product
 from typing import Any
@@ -126,11 +126,38 @@ class _Places(Places):
         return found
 
 
+@dataclass(frozen=True)
+class Lines:
+    """Lines, and what rests, before they are checked: as of a `Listing`."""
+
+    lines: tuple[LineAt, ...]
+    body: int
+    starts: Mapping[int, str]
+    slices: Mapping[int, Axes]
+
+    @property
+    def identity(self) -> Hashable:
+        """By which they are told apart."""
+        return self.lines, self.body, tuple(self.starts.items()), tuple(self.slices.items())
+
+
 def listing(schedule: Schedule, policy: BytePolicy = MIXED_ADAM) -> Listing:
-    """The lines of a schedule, of an optimizer whose state has what a policy says.
+    """The lines of a schedule, of an optimizer whose state has what a policy says, checked.
 
     Raises KernelError for one that does not repeat, or goes wrong; NotCovered.
     """
+    written_out = lines_of(schedule, policy)
+    body, starts, slices = written_out.body, written_out.starts, written_out.slices
+    resting = {p: (starts[p], slices[p]) for p in starts}
+    found = _Checked(schedule, written_out.lines, body, resting, policy)
+    about = schedule.axes, found.lines, body, starts, slices, found.before
+    training = schedule.training
+    counts = training.loss is Loss.TOKEN_MEAN
+    return Listing(*about, training.clip, counts, training.tied, policy.k > 0)
+
+
+def lines_of(schedule: Schedule, policy: BytePolicy) -> Lines:
+    """The lines of a schedule, and what rests. Raises KernelError for one that updates nothing."""
     slots, starts, slices = _resting(schedule, policy)
     slots = _left(schedule, slots, policy)
     places, stays = _places(schedule, policy), {*map(PLACES.index, slots)}
@@ -146,12 +173,7 @@ def listing(schedule: Schedule, policy: BytePolicy = MIXED_ADAM) -> Listing:
     if not (finish if schedule.finish else body):
         raise KernelError("no line at the end of a step makes what is kept")
     lines = numbered_anew(Live((*body, *finish), len(body), kept, stays), len(PLACES))
-    resting = {p: (starts[p], slices[p]) for p in starts}
-    found = _Checked(schedule, lines, len(body), resting, policy)
-    about = schedule.axes, found.lines, len(body), starts, slices, found.before
-    training = schedule.training
-    counts = training.loss is Loss.TOKEN_MEAN
-    return Listing(*about, training.clip, counts, training.tied, policy.k > 0)
+    return Lines(lines, len(body), starts, slices)
 
 
 def _places(schedule: Schedule, policy: BytePolicy) -> _Places:

@@ -11,6 +11,8 @@ from proofs.claim import claim
 from proofs.language.program_rules import accepted_rules, rules_in
 from proofs.language.programs import alone, must_reject
 from proofs.pipelines.listed_pipelines import ListedPipeline, listed_pipelines
+from proofs.plans.listing import listing
+from proofs.plans.matching import match, require_everywhere
 from proofs.plans.steps import (
     require_accepted,
     require_joined,
@@ -19,7 +21,6 @@ from proofs.plans.steps import (
     require_said_by_schedules,
     require_told_as_found,
 )
-from proofs.plans.strategies import match, require_everywhere
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from spec.checking.programs import on_whole_values
 from spec.costs.memory import Sizes, total_resting
@@ -105,7 +106,9 @@ def products_of_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
         require_norms(("zero1", *names), parts(SHAPES[2 if "ep" in names else 0]))
     if len(schedules) != len(kinds):
         raise KernelError(f"{k.claim}: on another axis two strategies are one")
-    return (match(k, {name: schedule for schedule, name in schedules.items()}),)
+    for schedule in schedules:
+        require_everywhere(k, schedule)
+    return (match(k, {name: listing(schedule) for schedule, name in schedules.items()}),)
 
 
 def _where_whole(k: Kernel, own: str, along: str) -> Schedule:

@@ -35,7 +35,7 @@ class About:
 
 @dataclass(frozen=True)
 class Line:
-    """A line, and what is found where it reads. `again`: how often the same stands before it in a step."""
+    """A line, and what is found where it reads. `again`: how often it is before this in a step."""
 
     about: About
     line: LineAt

@@ -7,7 +7,7 @@ from typing import Any
 
 from proofs.trusted.kernel import Bool, Kernel, Theorem
 from proofs.trusted.parts import name_of
-from proofs.trusted.terms import And, If, IntVal
+from proofs.trusted.terms import If, IntVal
 
 AT_ONCE = 16  # formulas of a part
 

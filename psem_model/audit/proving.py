@@ -31,7 +31,7 @@ from psem_model.text.report import Report
 # modules whose claims look at the same placements, or ask much that is the same, as another's
 LIKE = {
     "proofs.costs.memory": "proofs.choosing.space",
-    "proofs.plans.strategies": "proofs.checking.kept",
+    "proofs.choosing.every_run": "proofs.checking.kept",
     "proofs.plans.products": "proofs.checking.kept",
 }
 

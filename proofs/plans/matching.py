@@ -1,44 +1,25 @@
-"""E9: each named strategy's derived schedule matches a single device, for every mesh size."""
+"""Listed schedules match a single device, as T2 says, and the verdict accepts them for all sizes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from proofs.claim import claim
+from proofs.plans.listed_language import WhyListed
 from proofs.plans.listed_runs import ListedRuns
-from proofs.plans.listing import listing
+from proofs.plans.listing import Listing
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from spec.checking.verdict import check
-from spec.derivation.schedules import schedule_of
 from spec.language.schedule import MICRO_STEPS, Schedule
 from spec.numbers.any_size import Comparison, any_size
-from spec.plans.strategies import STRATEGIES
 
 
-@claim("E9")
-def named_strategies_match(k: Kernel) -> tuple[Theorem, ...]:
-    """DP, ZeRO-1/2/3, FSDP (both settings), HSDP, ZeRO-Offload and fused updates are right.
-
-    For every number of devices along each axis, of micro-steps (one, for fused updates) and of steps,
-    every model and elementwise optimizer: after every step every kept copy is the single device's.
-    (Claim E9)
-    """
-    schedules: dict[Schedule, str] = {}
-    for name, placement in STRATEGIES.items():
-        schedules.setdefault(schedule_of(placement), name)
-    return (match(k, {name: schedule for schedule, name in schedules.items()}),)
-
-
-def match(k: Kernel, schedules: Mapping[str, Schedule]) -> Theorem:
+def match(k: Kernel, listed: Mapping[str, Listing], why: WhyListed | None = None) -> Theorem:
     """Schedules match a single device: so says T2, as what it compares comes out equal in each line.
 
-    Raises KernelError for one that is rejected.
+    `why`: why the schedule is one of them, if that is not supposed. Raises KernelError.
     """
-    for schedule in schedules.values():
-        require_everywhere(k, schedule)
-    listed = {name.replace("-", "_"): listing(schedule) for name, schedule in schedules.items()}
-    runs = ListedRuns(k, listed)
+    runs = ListedRuns(k, listed, why)
     return runs.at_the_end(runs.always())
 
 

@@ -1,0 +1,91 @@
+"""E9: the named strategies, and all realisable placements of a batch axis, match a single device."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from functools import cache
+from typing import Any
+
+from proofs.claim import claim
+from proofs.plans.listing import Listing, lines_of, listing
+from proofs.plans.matching import match, require_everywhere
+from proofs.tools.encoding import MODES, ModeSort, Terms, lift
+from proofs.trusted.kernel import Bool, Kernel, Theorem
+from proofs.trusted.terms import And, Implies, IntSort, IntVal, Or
+from spec.choosing.regimes import REGIMES, FourModes, Regime, placement_of
+from spec.choosing.requirements import requirements
+from spec.choosing.space import realisable
+from spec.derivation.schedules import schedule_of
+from spec.language.schedule import Schedule
+from spec.models.states import MIXED_ADAM, BytePolicy, State
+from spec.plans.strategies import STRATEGIES
+
+NONE = -1
+
+
+@claim("E9")
+def strategies_and_realisable_placements_match(k: Kernel) -> tuple[Theorem, ...]:
+    """DP, ZeRO-1/2/3, FSDP (both settings), HSDP, ZeRO-Offload and fused updates are right, and so are
+    all placements of a batch axis whose modes are realisable.
+
+    For every number of devices along each axis, of micro-steps (one, if gradients do not rest) and of
+    steps, every model and elementwise optimizer: after every step every kept copy is the single
+    device's. (Claim E9)
+    """
+    for schedule in {schedule_of(placement) for placement in STRATEGIES.values()}:
+        require_everywhere(k, schedule)
+    steps = Steps()
+    return (match(k, steps.listed, steps.why),)
+
+
+class Steps:
+    """The steps of strategies, and of realisable modes in each regime; those that are alike have one
+    number.
+    """
+
+    def __init__(self) -> None:
+        self.listed: dict[str, Listing] = {}
+        self._known: dict[Hashable, int] = {}
+        self._lines_of = cache(lines_of)
+        named = {name: schedule_of(placement) for name, placement in STRATEGIES.items()}
+        self.named = {self._number(name, of, MIXED_ADAM) for name, of in named.items()}
+        self.numbers = {regime: self._realisable(regime) for regime in REGIMES}
+
+    def _realisable(self, regime: Regime) -> dict[FourModes, int]:
+        """The number of the step of each placement that is realisable in a regime."""
+
+        def name(modes: FourModes) -> str:
+            return "_".join(each.name.lower() for each in (regime.optimizer, *modes))
+
+        return {
+            modes: self._number(name(modes), schedule_of(placement_of(modes)), regime.policy)
+            for modes in realisable(regime)
+        }
+
+    def _number(self, name: str, schedule: Schedule, policy: BytePolicy) -> int:
+        lines = self._lines_of(schedule, policy)
+        known = (schedule.axes, lines.identity, policy.k > 0)
+        number = self._known.setdefault(known, len(self._known))
+        if number == len(self.listed):
+            self.listed[name.replace("-", "_")] = listing(schedule, policy)
+        return number
+
+    def why(self, k: Kernel, schedule: Any, is_listed: Bool) -> Theorem:
+        """The schedule is that of a strategy, or of modes that are realisable in a regime."""
+        states = {state: k.fixed(f"mode_of_{state.name.lower()}", ModeSort) for state in State}
+        which, is_named = k.fixed("regime", IntSort()), Or(*(schedule == n for n in self.named))
+        modes = [(term, MODES) for term in states.values()]
+        each = [(which == r, regime) for r, regime in enumerate(REGIMES)]
+        met = {regime: And(*requirements(regime, Terms(states)).values()) for regime in REGIMES}
+        are_realisable = k.suppose(
+            "the_modes_are_realisable",
+            [],
+            And(Or(*(is_it for is_it, _ in each)), *(Implies(is_it, met[of]) for is_it, of in each)),
+        )
+
+        def number(regime: Regime) -> Any:
+            return lift(lambda *m: IntVal(self.numbers[regime].get(m, NONE)), modes)
+
+        derived = And(*(Implies(is_it, schedule == number(of)) for is_it, of in each))
+        is_derived = k.suppose("the_schedule_is_named_or_derived_of_them", [], Or(is_named, derived))
+        return k.prove("the_schedule_is_listed", is_listed, (), [are_realisable, is_derived])
