@@ -37,10 +37,11 @@ class ListedRun:
         self.before = Table(k, "before_line", params, map(self._before, self.every))
         kinds = rows.kinds.items()
         kind = Or(*(And(among(l.line_of(t), each), l.kind(t) == KIND[name]) for name, each in kinds))
+        unread = (Not(r) for r, has in ((l.reads_norm, l.clips), (l.reads_count, l.counts)) if not has)
         self.program = k.suppose(
             "lines_are_those_that_are_listed",
             [t],
-            Implies(And(*l.line), And(self.lines.of(l.line_of(t), t), kind)),
+            Implies(And(*l.line), And(self.lines.of(l.line_of(t), t), kind, *unread)),
         )
         resting = {
             begun.name: k.define(f"what_rests_in_{begun.name}", [l.b], self._rests(begun))
@@ -104,8 +105,8 @@ class ListedRun:
             said.append(l.micro_steps == (l.turns + l.turns if about.tied else l.turns))
         said += [l.turns == 1] * about.once
         if kind in (UPDATE.name, NORM):
-            said.append(l.reads_norm if about.clips else Not(l.reads_norm))
-            said.append(l.reads_count if about.counts else Not(l.reads_count))
+            said += [l.reads_norm if about.clips else Not(l.reads_norm)] * l.clips
+            said += [l.reads_count if about.counts else Not(l.reads_count)] * l.counts
             said += [Not(l.reads_moment)] * (not about.moments)
         return And(*said)
 

@@ -113,17 +113,7 @@ class ListedRuns(EveryLine):
             return super()._number_read(met, name, place, what, TRUE)
         if {WHOLE_NORM: self.l.clips, TOKENS: self.l.counts}.get(what, True):
             return super()._number_read(met, name, place, what, reads)
-        return self._joined(
-            f"no_update_reads_a_{name}",
-            UPDATE.name,
-            Implies(And(*self.l.line, self.l.kind(self.l.t) == KIND[UPDATE.name]), Not(reads)),
-            lambda r: self.k.prove(
-                f"line_{r}_reads_no_{name}",
-                Not(reads),
-                [*self.l.line, self.l.line_of(self.l.t) == r],
-                [self.run.program, *self.run.lines.at(r)],
-            ),
-        )
+        return self.k.prove(f"no_line_reads_a_{name}", Not(reads), self.l.line, [self.run.program])
 
     def read_by_norms(self) -> tuple[list[Bool], list[Theorem], list[dict[str, Any]]]:
         """No norm reads anything, if no schedule has any."""
