@@ -31,7 +31,6 @@ class ListedRun:
         k, t, d = self.k, l.t, l.d
         self.every = range(len(rows.rows))
         self._of_kinds: dict[str, Theorem] = {}
-        self._axes_are: dict[int, Theorem] = {}
         params = [t, l.s, l.d, l.i, l.j]
         self.lines = Table(k, "line", [t], map(self._line, self.every))
         self.before = Table(k, "before_line", params, map(self._before, self.every))
@@ -263,6 +262,7 @@ class ListedRun:
             *([l.leaves(line.kind)] if any(line.target in each for each in then.values()) else []),
             *self._of_kind(r),
             *(l.bounds if len(then) > 1 else []),
+            *([l.is_listed] if len(rows.then[r]) > 1 else []),
         ]
         given = [*l.line, *l.on_devices, l.line_of(t) == r]
         given += [self.on_track] if goes_on or line.kind in GROUPS else []

@@ -5,7 +5,7 @@ Lines of a micro-step, then those after the last one; places are the same in eve
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Set
+from collections.abc import Callable, Hashable, Mapping, Set
 from dataclasses import dataclass, replace
 from itertools import compress, product
 from typing import Any
@@ -37,7 +37,10 @@ RESTS = {
 # places in which something rests, or is left, have these numbers; others what is free from there on
 PLACES = tuple(product(Buffer, (CONTENT, MOMENT)))
 # whether the optimizer's state has weights, and moments
-_STATE_HAS = {CONTENT: lambda policy: policy.master, MOMENT: lambda policy: policy.k > 0}
+_STATE_HAS: dict[str, Callable[[BytePolicy], bool]] = {
+    CONTENT: lambda policy: policy.master,
+    MOMENT: lambda policy: policy.k > 0,
+}
 Held = Mapping[int, NormalForm]  # place -> what is there
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from proofs.checking.lines import BACKWARD, UPDATE
@@ -110,7 +110,9 @@ class Begun:
 
 
 class Rows:
-    """All rows, those of a kind of line together; and what follows each, in which schedules."""
+    """All rows, those of a kind of line together; what follows each, in which schedules. `paths`: the
+    rows of each schedule, in order.
+    """
 
     def __init__(self, listings: Mapping[str, Listing]) -> None:
         each = [*listings.values()]
@@ -120,10 +122,10 @@ class Rows:
         number = {line: r for r, line in enumerate(lines)}
         self.rows = [Row(line.about, line.line, set(), {}) for line in lines]
         self.then: list[dict[Then, list[int]]] = [{} for _ in lines]
+        self.paths = [[number[line] for line in path] for path in paths]
         found: list[dict[int, dict[Finding, set[int]]]] = [{} for _ in lines]
-        begun: dict[object, list[int]] = {}
-        for q, (listed, path) in enumerate(zip(each, paths, strict=True)):
-            rows = [number[line] for line in path]
+        begun: dict[tuple[int, Hashable], list[int]] = {}
+        for q, (listed, rows) in enumerate(zip(each, self.paths, strict=True)):
             for r, then, before in zip(rows, _follows(rows, listed.body), listed.before, strict=True):
                 self.rows[r].numbers.add(q)
                 self.then[r].setdefault(then, []).append(q)

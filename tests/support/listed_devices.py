@@ -6,12 +6,13 @@ from tests.support.supposed import ELEMENTS, KINDS, TRAINING, RunThatIsSupposed,
 class ListedDevices(RunThatIsSupposed):
     """A listed schedule's run on a mesh: what each line is, and where there are slices.
 
-    `number`: of the schedule among those that are listed.
+    `number`: of the schedule among those that are listed; `rows`: those of its lines.
     """
 
-    def __init__(self, listed, micro_steps, steps, *sizes, number=0):
+    def __init__(self, listed, micro_steps, steps, *sizes, number=0, rows=None):
         super().__init__(*sizes)
         self.listed, self.steps = listed, steps
+        self.rows = rows or [*range(len(listed.lines))]
         self.micro_steps = micro_steps if listed.body < len(listed.lines) else 1
         micro_steps = self.micro_steps
         self.at, self.stops = [], {}
@@ -23,7 +24,7 @@ class ListedDevices(RunThatIsSupposed):
         self.last = len(self.at)
         self.at.append((0, 0, steps))
         self.name_values()
-        self.fixed = self.constants() | {"schedule": number}
+        self.fixed = self.constants() | {"schedule": number, "first_row": self.rows[0]}
 
     def now(self, t):
         return self.at[t] if 0 <= t <= self.last else (0, 0, 0)
@@ -32,7 +33,7 @@ class ListedDevices(RunThatIsSupposed):
         return self.listed.lines[self.now(t)[0]]
 
     def line_of(self, t):
-        return self.now(t)[0]
+        return self.rows[self.now(t)[0]]
 
     def micro_step(self, t):
         return self.now(t)[1]
@@ -65,7 +66,11 @@ class ListedDevices(RunThatIsSupposed):
             **{"n": len(self.all), "axes": len(self.sizes), "elements": len(ELEMENTS)},
             **{"all_weights": 1, "micro_steps": self.micro_steps, "turns": self.micro_steps},
             **{"last": self.last, "bound": len(self.names)},
-            **{"reads_moment": True, "reads_norm": self.listed.clips, "reads_count": False},
+            **{
+                "reads_moment": self.listed.moments,
+                "reads_norm": self.listed.clips,
+                "reads_count": False,
+            },
         }
 
     def functions(self):

@@ -108,7 +108,9 @@ class Devices:
 
     def _applied(self, name, args):
         if name in self.defined:
-            return self.read(self.defined[name].goal.args[1])
+            applied, body = self.defined[name].goal.args
+            names, said = [variable.of.name for variable in applied.args], self.read(body)
+            return lambda variables: said({n: a(variables) for n, a in zip(names, args, strict=True)})
         if args:
             function = getattr(self, name)
             return lambda variables: function(*[arg(variables) for arg in args])

@@ -9,14 +9,15 @@ import pytest
 from proofs.checking.lines import BACKWARD, MOVES, UPDATE
 from proofs.checking.operation_lines import NORM, NOWHERE, NotCovered
 from proofs.plans.listed_runs import ListedRuns
-from proofs.plans.listing import listing
+from proofs.plans.listing import PLACES, listing
 from proofs.plans.products import LLAMA
 from proofs.trusted.kernel import Kernel, KernelError
 from spec.checking.verdict import check
 from spec.derivation.schedules import schedule_of
 from spec.derivation.steps import derive
+from spec.language.schedule import Buffer
 from spec.meaning.reference import Reference, Unknown, primes
-from spec.meaning.semantics import execute, initial
+from spec.meaning.semantics import CONTENT, execute, initial
 from spec.models.parts import parts
 from spec.numbers.any_size import any_size
 from spec.plans.compose import Product, factor, with_all_samples
@@ -79,7 +80,7 @@ def test_a_list_of_lines_does_what_the_schedule_does(name, devices):
     store = initial(schedule, world, *states)
     slots = [*store]
     listed = listing(schedule)
-    held = {place: store[slot][1] for place, slot in enumerate(slots)}
+    held = {PLACES.index(slot): store[slot][1] for slot in slots}
     body, finish = listed.lines[: listed.body], listed.lines[listed.body :]
     for step in range(steps):
         world.step = step
@@ -90,23 +91,26 @@ def test_a_list_of_lines_does_what_the_schedule_does(name, devices):
                 held |= run_line(line, world, held, micro_step)
         for line in finish:
             held |= run_line(line, world, held, micro_steps - 1)
-        for place, slot in enumerate(slots):
+        for slot in slots:
             for at, has in store[slot][1].items():
                 if not isinstance(has, Unknown):
-                    assert held[place][at] == has, (name, step, slot, at)
+                    assert held[PLACES.index(slot)][at] == has, (name, step, slot, at)
 
 
 @pytest.mark.parametrize(("name", "sizes"), [("dp", (3,)), ("zero3", (2,)), ("hsdp", (2, 3))])
 def test_what_is_supposed_of_a_listed_run_is_so_of_a_run(name, sizes):
     listed = listing(SCHEDULES[name])
     runs = ListedRuns(Kernel("listed"), {name: listed})
-    (run,), l = runs.runs, runs.l
-    devices = ListedDevices(listed, 2, 3, *sizes)
-    devices.defined = {f"{name}_line_{r}": is_ for r, (_, is_) in enumerate(run.line_is)}
+    run, l = runs.run, runs.l
+    devices = ListedDevices(listed, 2, 3, *sizes, rows=run.listed.paths[0])
+    lines = run.lines
+    told = [lines.meaning, *(part for _, part in lines.parts), *(line for _, line in lines.each)]
+    meant = (*told, *run.meant.values())
+    devices.defined = {each.goal.args[0].of.name: each for each in meant}
     times = range(-2, devices.last + 2)
     for supposed, name_of, values in (
         (run.program, "t", times),
-        (run.rests, "b", range(-2, 30)),
+        (run.all_rest, "b", range(-2, 30)),
         (l.steps_end, "u", range(-1, 5)),
         (l.begins, "t", [0]),
         (l.is_listed, "t", [0]),
@@ -160,7 +164,8 @@ def test_weights_that_are_clipped_by_the_norm_of_all_have_a_proof(names):
 def test_a_wrong_finding_is_no_theorem():
     listed = listing(SCHEDULES["dp"])
     before = [dict(found) for found in listed.before]
-    before[1][0] = before[2][3]  # the gradient of earlier micro-steps where the weights are
+    gradients = PLACES.index((Buffer.GRADIENTS, CONTENT))
+    before[1][0] = before[2][gradients]  # those of earlier micro-steps where the weights are
     with pytest.raises(KernelError, match="not proved"):
         ListedRuns(Kernel("wrong"), {"dp": replace(listed, before=tuple(before))})
 
