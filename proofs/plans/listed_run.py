@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 from proofs.checking.lines import BACKWARD, UPDATE
@@ -158,11 +158,11 @@ class ListedRun:
                 said.append(holds if always else Implies(among(l.number, each.numbers), holds))
         return And(*said)
 
-    def found(self, r: int, places: set[int], **at: Any) -> list[Theorem]:
-        """What is found in some places before row r says."""
+    def found(self, r: int, places: set[int], numbers: Set[int], **at: Any) -> list[Theorem]:
+        """What is found in some places before row r says, in some schedules."""
         l = self.l
         t, d, i = (at.get(name, value) for name, value in (("t", l.t), ("d", l.d), ("i", l.i)))
-        means, before = self.findings.means, self.listed.rows[r].found
+        means, before = self.findings.means, self.listed.rows[r].in_some(numbers)
         here = {p: before[p] for p in sorted(places) if p in before}
         return [means(each.finding, t, p, d, i) for p, found in here.items() for each in found]
 
@@ -172,10 +172,12 @@ class ListedRun:
         l = self.l
         return Not(self.off[0](l.t, l.s, l.i, l.j))
 
-    def finds_on(self, device: Any, r: int, places: set[int], **at: Any) -> list[Theorem]:
+    def finds_on(
+        self, device: Any, r: int, places: set[int], numbers: Set[int], **at: Any
+    ) -> list[Theorem]:
         """What is found in some places of a device before row r, if the run is not off."""
         at = {"d": device, **at}
-        return [self.off[2].at(**at), *self.before.at(r, **at), *self.found(r, places, **at)]
+        return [self.off[2].at(**at), *self.before.at(r, **at), *self.found(r, places, numbers, **at)]
 
     # ------------------------------------------------------------------ line by line
     def _never_off(self) -> Theorem:
@@ -188,7 +190,7 @@ class ListedRun:
             l.on_devices,
             [*begins, l.is_listed],
         )
-        given = [*l.line, *l.on_devices, self.on_track, self._is_a_row(t)]
+        given = [*l.line, *l.on_devices, self.on_track]
         by_line = self.before.joined(
             "lines_lead", self._is_so(t + 1), l.line_of(t), given, map(self._leads, self.every)
         )
@@ -206,7 +208,7 @@ class ListedRun:
         )
 
     def _is_a_row(self, t: Any) -> Bool:
-        return And(self.l.line_of(t) >= 0, self.l.line_of(t) < len(self.every))
+        return self.before.has(self.l.line_of(t))
 
     def _is_so(self, t: Any) -> Bool:
         """Line t is a row, and device d has what is found before it."""
@@ -215,7 +217,7 @@ class ListedRun:
 
     def _at_first(self, begun: Begun) -> Theorem:
         l, zero, r, resting = self.l, IntVal(0), begun.first, begun.starts
-        found = self.listed.rows[r].found
+        found, numbers = self.listed.rows[r].in_some({*begun.numbers}), {*begun.numbers}
         alone = {(start, found.get(p)): p for p, start in resting.items()}
         return self.k.prove(
             f"{begun.name}_begins",
@@ -230,7 +232,7 @@ class ListedRun:
                     for p in resting
                     for each in (l.amounts_begin, l.unknowns_begin)
                 ),
-                *self.found(r, {*alone.values()}, t=zero),
+                *self.found(r, {*alone.values()}, numbers, t=zero),
                 *(l.mesh.holds_is.at(b=IntVal(p)) for p in resting if begun.slices[p]),
                 *(l.names.at(w=w, u=zero, m=zero) for w in (WEIGHT, MOMENT)),
                 *l.bounds,
@@ -240,29 +242,34 @@ class ListedRun:
     def _leads(self, r: int) -> Theorem:
         """From what is found before row r to what is found before the next."""
         l, rows = self.l, self.listed
-        t, d = l.t, l.d
-        line, now, kept = rows.rows[r].line, rows.rows[r].found, rows.kept(r)
-        l.names_of_axes = rows.rows[r].about.axes
-        then: dict[int, Variants] = {n: rows.rows[n].found for n in rows.next_to(r)}
+        t, d, row = l.t, l.d, rows.rows[r]
+        line, now, flows = row.line, row.found, rows.next_to(r)
+        l.names_of_axes = row.about.axes
+        then = {n: rows.rows[n].in_some(numbers) for n, numbers in flows.items()}
+        left = {place for found in then.values() for place in found}
+        kept = left - {*written(line)}
         reads, writes = self._says(r)
         copied = {line.target: now.get(line.source, ())} if line.kind == "copy" else {}
         means: list[Theorem] = []
+        numbers: set[int] = set()  # of schedules in which something else is found of what is kept
         for n, found in then.items():
             begins = n in rows.begins(r)
-            other = {p for p in kept if begins or not _among(found.get(p, ()), now.get(p, ()))}
-            reads = reads | other
-            means += self.found(n, self._once({**now, **copied}, found, other | writes), t=t + 1)
-        goes_on = bool(reads or kept) or line.kind in ("copy", "keep")
+            other = {p for p in kept & {*found} if begins or not row.stays(p, found[p])}
+            reads, numbers = reads | other, numbers | (flows[n] if other else set())
+            about = self._once({**now, **copied}, found, other | writes)
+            means += self.found(n, about, flows[n], t=t + 1)
+        some = any(len(rows.rows[n].numbers) < rows.schedules for n in then)
+        goes_on = bool(reads or kept) or some or line.kind in ("copy", "keep")
         facts = [
             *(self.program, *self.lines.at(r)),
-            *(self.finds_on(d, r, reads) if goes_on else []),
+            *(self.finds_on(d, r, reads, numbers or row.numbers) if goes_on else []),
             *(fact for n in then for fact in self.before.at(n, t=t + 1)),
             *{str(each.goal): each for each in means}.values(),
             *(l.elsewhere(p) for p in sorted(kept)),
-            *([l.leaves(line.kind)] if any(line.target in each for each in then.values()) else []),
-            *self._of_kind(r),
-            *(l.bounds if len(then) > 1 else []),
-            *([l.is_listed] if len(rows.then[r]) > 1 else []),
+            *([l.leaves(line.kind)] if line.target in left else []),
+            *self._of_kind(r, left),
+            *(l.bounds if any(each.turn != NOWHERE for each in rows.then[r]) else []),
+            *([l.is_listed] if len(rows.then[r]) > 1 and len(row.numbers) == rows.schedules else []),
         ]
         given = [*l.line, *l.on_devices, l.line_of(t) == r]
         given += [self.on_track] if goes_on or line.kind in GROUPS else []
@@ -288,38 +295,41 @@ class ListedRun:
         if line.kind in (*COMPUTED, *GROUPS):
             return set(), made
         afters = (rows[n].after(line.target, numbers) for n, numbers in nexts.items())
-        after = next(filter(None, afters), None)
-        same = after is not None and row.at(line.source) == after
+        found = {*filter(None, afters)}
+        same = found == {row.at(line.source)}
         if line.kind == "copy" and same and not self.listed.begins(r):
             return set(), set()
-        if line.kind == "keep" and after and row.about.axes.index(line.axis) in after.owned:
+        own = line.kind == "keep" and row.about.axes.index(line.axis)
+        if line.kind == "keep" and found and all(own in each.owned for each in found):
             return set() if same else {line.source}, made
         return read(line), made
 
-    def _of_kind(self, r: int) -> list[Theorem]:
-        """What a line is about, besides places."""
+    def _of_kind(self, r: int, left: Set[int]) -> list[Theorem]:
+        """What a line is about, besides places. `left`: those of which something is found after it."""
         l, t, d, i, j = self.l, self.l.t, self.l.d, self.l.i, self.l.j
         line, mesh = self.listed.rows[r].line, self.l.mesh
         if line.kind == BACKWARD.name:
             return [l.name_is_its_own, *l.bounds, l.contribution_is, mesh.apart_is]
         if line.kind == UPDATE.name:
             after = l.step(t) + 1
-            return [l.leaves("moments"), *l.bounds, *(l.state_is(w, after) for w in (WEIGHT, MOMENT))]
+            moments = [l.leaves("moments"), l.state_is(MOMENT, after)] * (line.second in left)
+            return [*moments, *l.bounds, *([l.state_is(WEIGHT, after)] * (line.target in left))]
         if line.kind == NORM:
             return [*l.bounds, l.state_is(WHOLE, l.step(t))]
         if line.kind == COUNT:
             return [l.name_is_its_own, *l.bounds, l.count_is, mesh.apart_is]
         if line.kind == "keep":
-            return mesh.places_of
+            return mesh.places_of if line.target in left else []
         if line.kind == "scale":
             return [is_one for _, is_one in l.inverses.values()]
-        if not any(line.target in self.listed.rows[n].found for n in self.listed.next_to(r)):
+        if line.target not in left:
             return []  # nothing is said of what the group gets
         if line.kind == "all_reduce":
             return [self._group(r), mesh.size_is, mesh.on_axes.at(d=i, a=mesh.axis(t))]
         if line.kind in GROUPS:  # one of the group has it
             one = mesh.owner(t, d, j) if line.kind == "all_gather" else IntVal(0)
-            found = self.finds_on(mesh.member(t, d, one), r, {line.source})
+            numbers = self.listed.rows[r].numbers
+            found = self.finds_on(mesh.member(t, d, one), r, {line.source}, numbers)
             return [*found, *self._there(r, one), mesh.owner_is, mesh.inside.at(c=one)]
         return []
 
@@ -366,7 +376,11 @@ class ListedRun:
             ],
             step=[
                 *(l.in_group.next.at(b=b), l.unknowns_in_group.next.at(b=b)),
-                *(self.program, *self.lines.at(r), *self.finds_on(member, r, {line.source})),
+                *(
+                    self.program,
+                    *self.lines.at(r),
+                    *self.finds_on(member, r, {line.source}, row.numbers),
+                ),
                 *self._there(r, c),
                 mesh.inside,
             ],
@@ -383,7 +397,7 @@ class ListedRun:
         beside = numbers if line.kind == UPDATE.name else {}
         places = {beside[what]} if what is not None else read(line) - {*beside.values()}
         for i in (l.i, zero):
-            facts += self.finds_on(l.d, r, places, i=i)
+            facts += self.finds_on(l.d, r, places, self.listed.rows[r].numbers, i=i)
         of_step = what is None or what is TOKENS
         states = (what,) if not of_step else () if line.kind == NORM or what is TOKENS else (WEIGHT,)
         return [
@@ -425,7 +439,7 @@ class ListedRun:
         facts += [l.mesh.holds_is] if "slices" in start else []
         for i in (l.i, IntVal(0)):
             facts += [self.never_off.at(t=end, i=i)]
-            facts += self.finds_on(l.d, begun.first, places, t=end, i=i)
+            facts += self.finds_on(l.d, begun.first, places, {*begun.numbers}, t=end, i=i)
         return [*facts, l.state_is(MOMENT if "Moment" in start else WEIGHT, l.u + 1)]
 
 
@@ -439,8 +453,3 @@ def among(number: Any, these: Iterable[int]) -> Bool:
         alone = first == last
         found.append(number == first if alone else And(number >= first, number <= last))
     return Or(*found)
-
-
-def _among(found: tuple[Found, ...], earlier: tuple[Found, ...]) -> bool:
-    """Whether what is found now was found earlier."""
-    return {each.finding for each in found} <= {each.finding for each in earlier}

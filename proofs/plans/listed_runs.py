@@ -75,22 +75,29 @@ class ListedRuns(EveryLine):
                 if begun.keeps(kept)
             ]
             without = [each for each in run.listed.begun if not each.keeps(kept)]
-            rests = [fact for each in without for fact in run.rests(each)]
+            rests = [run.all_rest, *(run.meant[each.name] for each in without)] if without else []
             return self.k.prove(name, Implies(And(*given), compares), (), [*found, *rests, l.is_listed])
         update = l.kind(t) == KIND[UPDATE.name]
         updates = any(each is update for each in given)
         kind = UPDATE.name if updates else BACKWARD.name
         state = reads[0][2] if updates and len(reads) == 1 else None
         what = state if state is None or state is TOKENS else state.args[0]
-        unmet = [each for each in given if each is not where.met]
+        implied = where.met, l.kind(t) == KIND[kind], l.reads_moment
+        here = [each for each in given if not any(each is known for known in implied)]
 
         def compared(r: int) -> Theorem:
-            met, about_row = run.met(r) if updates else [], run.listed.rows[r].about
-            has = {WHOLE_NORM: about_row.clips, TOKENS: about_row.counts, MOMENT: about_row.moments}
-            facts = run.compared(r, what) if has.get(what, True) else [run.program, *run.lines.at(r)]
-            is_it = l.line_of(t) == r
-            given_here = [is_it, *unmet, *met]
-            return self._compared(kind, f"{name}_in_line_{r}", compares, given_here, [*facts, *about])
+            row, is_it = run.listed.rows[r].about, l.line_of(t) == r
+            if what is MOMENT and not row.moments:
+                said = [run.program, *run.lines.at(r)]
+                return self.k.prove(
+                    f"line_{r}_reads_no_moment", Not(l.reads_moment), [*l.line, is_it], said
+                )
+            has = {WHOLE_NORM: row.clips, TOKENS: row.counts}.get(what, True)
+            facts = run.compared(r, what) if has else [run.program, *run.lines.at(r)]
+            met = run.met(r) if updates else []
+            return self._compared(
+                kind, f"{name}_in_line_{r}", compares, [is_it, *here, *met], [*facts, *about]
+            )
 
         return self._joined(name, kind, Implies(And(*given), compares), compared)
 
@@ -123,10 +130,8 @@ class ListedRuns(EveryLine):
         """What a norm leaves right, if a schedule has any."""
         if self.l.clips:
             return super()._norm()
-        l = self.l
-        given = [*l.line, l.is_device(l.d)]
-        none = Not(l.kind(l.t) == NORM_OF)
-        return self.k.prove("no_line_is_a_norm", none, given, [self.run.of_kind(NORM)])
+        none = Not(self.l.kind(self.l.t) == NORM_OF)
+        return self.k.prove("no_line_is_a_norm", none, self.l.line, [self.run.of_kind(NORM)])
 
     def all_equal_in(
         self, name: str, variables: Sequence[Any], given: Sequence[Bool], reads: Sequence[Read]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 
 from proofs.checking.lines import BACKWARD, UPDATE
 from proofs.checking.operation_lines import COUNT, NORM, NOWHERE, LineAt
 from proofs.plans.listing import Finding, Listing
-from proofs.plans.reads_and_writes import read, written
+from proofs.plans.reads_and_writes import read
 from spec.devices.mesh import Axes
 
 
@@ -63,6 +63,22 @@ class Row:
     def at(self, place: int) -> Finding | None:
         """What is found in a place that the line reads."""
         return self.found[place][0].finding if place in self.found else None
+
+    def in_some(self, numbers: Set[int]) -> dict[int, tuple[Found, ...]]:
+        """What is found by place, in some schedules."""
+        found = {
+            place: tuple(each for each in variants if not each.numbers.isdisjoint(numbers))
+            for place, variants in self.found.items()
+        }
+        return {place: variants for place, variants in found.items() if variants}
+
+    def stays(self, place: int, later: Iterable[Found]) -> bool:
+        """Whether what is found later in a place is what is found now, in each schedule."""
+        return all(
+            now.finding == then.finding or now.numbers.isdisjoint(then.numbers)
+            for then in later
+            for now in self.found[place]
+        )
 
     def after(self, place: int, numbers: Iterable[int]) -> Finding | None:
         """What is found in a place in one of some schedules, if anything is."""
@@ -166,11 +182,6 @@ class Rows:
     def begins(self, r: int) -> set[int]:
         """Those of them with which a micro-step, or a step, begins."""
         return {n for then in self.then[r] for n in then.begins}
-
-    def kept(self, r: int) -> set[int]:
-        """The places of which something is found later, and that a row does not write."""
-        found = {place for n in self.next_to(r) for place in self.rows[n].found}
-        return found - {*written(self.rows[r].line)}
 
 
 def _kind(line: Line) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from proofs.trusted.kernel import Bool, Kernel, Theorem
 from proofs.trusted.parts import name_of
-from proofs.trusted.terms import If, IntVal
+from proofs.trusted.terms import And, If, IntVal
 
 AT_ONCE = 16  # formulas of a part
 
@@ -54,9 +54,13 @@ class Table:
             self.k.prove(
                 f"{name}_from_{first}",
                 goal,
-                [number >= first, number < first + AT_ONCE, *given],
+                [number >= first, number < min(first + AT_ONCE, len(proofs)), *given],
                 proofs[first : first + AT_ONCE],
             )
             for first in self.bounds
         ]
-        return self.k.prove(name, goal, [number >= 0, number < len(proofs), *given], parts)
+        return self.k.prove(name, goal, [self.has(number), *given], parts)
+
+    def has(self, number: Any) -> Bool:
+        """Whether a number is that of a formula."""
+        return And(number >= 0, number < len(self.each))
