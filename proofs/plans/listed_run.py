@@ -2,148 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Hashable, Mapping, Set
 from typing import Any
 
 from proofs.checking.lines import BACKWARD, UPDATE
 from proofs.checking.operation_lines import COUNT, NORM, NOWHERE, NotCovered
-from proofs.checking.symbols import MOMENT, NOTHING, STARTS, TOKENS, WEIGHT, cases
+from proofs.checking.symbols import MOMENT, TOKENS, WEIGHT
 from proofs.checking.symbols import NORM as WHOLE
 from proofs.plans.findings import Findings
-from proofs.plans.listed_language import KIND, ListedLanguage
+from proofs.plans.listed_language import ListedLanguage
+from proofs.plans.listed_program import COMPUTED, ListedProgram, among
 from proofs.plans.listing import Finding
 from proofs.plans.reads_and_writes import read, written
-from proofs.plans.rows import About, Begun, Found, Rows, Then
+from proofs.plans.rows import Begun, Found, Rows, findings_of, numbers_of
 from proofs.tools.tables import Table
 from proofs.trusted.kernel import Bool, KernelError, Theorem
-from proofs.trusted.terms import And, If, Implies, IntVal, Not, Or
+from proofs.trusted.terms import And, Implies, IntVal, Not
 
 Variants = Mapping[int, tuple[Found, ...]]
 GROUPS = ("all_gather", "all_reduce", "broadcast")
-COMPUTED = (BACKWARD.name, UPDATE.name, NORM, COUNT)
 
 
-class ListedRun:
+class ListedRun(ListedProgram):
     """What devices have before each row, in the run of one of some schedules."""
 
     def __init__(self, l: ListedLanguage, findings: Findings, rows: Rows) -> None:
-        self.l, self.k, self.findings, self.listed = l, l.k, findings, rows
-        k, t, d = self.k, l.t, l.d
-        self.every = range(len(rows.rows))
-        self._of_kinds: dict[str, Theorem] = {}
-        params = [t, l.s, l.d, l.i, l.j]
-        self.lines = Table(k, "line", [t], map(self._line, self.every))
-        self.before = Table(k, "before_line", params, map(self._before, self.every))
-        kinds = rows.kinds.items()
-        kind = Or(*(And(among(l.line_of(t), each), l.kind(t) == KIND[name]) for name, each in kinds))
-        unread = (Not(r) for r, has in ((l.reads_norm, l.clips), (l.reads_count, l.counts)) if not has)
-        self.program = k.suppose(
-            "lines_are_those_that_are_listed",
-            [t],
-            Implies(And(*l.line), And(self.lines.of(l.line_of(t), t), kind, *unread)),
-        )
-        resting = {
-            begun.name: k.define(f"what_rests_in_{begun.name}", [l.b], self._rests(begun))
-            for begun in rows.begun
-        }
-        rests = ((self.is_one_of(begun), resting[begun.name][0](l.b)) for begun in rows.begun)
-        self.all_rest = k.suppose("what_rests", [l.b], And(*(Implies(*each) for each in rests)))
-        self.meant = {name: meaning for name, (_, meaning) in resting.items()}
-        self.off = k.choose(
+        super().__init__(l, rows)
+        self.findings = findings
+        params = [l.t, l.s, l.d, l.i, l.j]
+        self.before = Table(self.k, "before_line", params, map(self._before, self.every))
+        self.off = self.k.choose(
             "is_off",
-            [t, l.s, l.i, l.j],
-            d,
-            And(l.is_device(d), Not(self.before.of(l.line_of(t), *params))),
+            [l.t, l.s, l.i, l.j],
+            l.d,
+            And(l.is_device(l.d), Not(self.before.of(l.line_of(l.t), *params))),
         )
         self.never_off = self._never_off()
-
-    def rests(self, begun: Begun) -> list[Theorem]:
-        """What rests in schedules that begin so."""
-        return [self.all_rest, self.meant[begun.name]]
-
-    def is_one_of(self, begun: Begun) -> Bool:
-        """Whether the schedule is one of those that begin so."""
-        return among(self.l.number, begun.numbers)
-
-    # ------------------------------------------------------------------ the schedules
-    def _line(self, r: int) -> Bool:
-        """What line t is, and which line comes next, if it is row r of the list."""
-        l, t, row = self.l, self.l.t, self.listed.rows[r]
-        line, about = row.line, row.about
-        l.names_of_axes = about.axes
-        of = (
-            (l.target, line.target),
-            (l.source, line.source),
-            (l.second, line.second),
-            (l.third, line.third),
-            (l.fourth, line.fourth),
-            (l.fifth, line.fifth),
-        )
-        said = [place(t) == IntVal(number) for place, number in of if number != NOWHERE]
-        if line.kind == "scale":
-            said.append(l.factor(t) == l.real(line.factor))
-        if line.axis:
-            said.append(l.mesh.axis(t) == about.axes.index(line.axis))
-        if line.kind == NORM:
-            said += [l.mesh.adds(t, IntVal(about.axes.index(axis))) for axis in line.axes]
-        if line.kind in (BACKWARD.name, COUNT) and l.turn is not l.micro:
-            again = line.micro_step != 0
-            said.append(l.micro(t) == (l.turn(t) + l.turns if again else l.turn(t)))
-        if line.kind in COMPUTED:
-            of_slices = line.axes if line.kind == UPDATE.name else ()
-            along = {about.axes.index(axis) for axis in of_slices}
-            cuts = ((x, l.updates_slices(t, IntVal(x))) for x in l.sliced)
-            said += [cut if x in along else Not(cut) for x, cut in cuts]
-        return And(*said, self._about(about, line.kind), self._next(r))
-
-    def _about(self, about: About, kind: str) -> Bool:
-        """What is so of each schedule that has such a line."""
-        l = self.l
-        said = [l.mesh.axes == len(about.axes)]
-        if l.turns is not l.micro_steps:
-            said.append(l.micro_steps == (l.turns + l.turns if about.tied else l.turns))
-        said += [l.turns == 1] * about.once
-        if kind in (UPDATE.name, NORM):
-            said += [l.reads_norm if about.clips else Not(l.reads_norm)] * l.clips
-            said += [l.reads_count if about.counts else Not(l.reads_count)] * l.counts
-            said += [Not(l.reads_moment)] * (not about.moments)
-        return And(*said)
-
-    def _next(self, r: int) -> Bool:
-        """What comes next, in which schedules."""
-        options = [*self.listed.then[r].items()]
-        found = self._then(options[-1][0])
-        for then, schedules in reversed(options[:-1]):
-            found = If(among(self.l.number, schedules), self._then(then), found)
-        return found
-
-    def _then(self, then: Then) -> Bool:
-        l, t = self.l, self.l.t
-        m, u = l.turn(t), l.step(t)
-
-        def follows(row: int, micro_step: Any, step: Any) -> Bool:
-            return And(l.line_of(t + 1) == row, l.turn(t + 1) == micro_step, l.step(t + 1) == step)
-
-        if then.ends:
-            return follows(then.row, IntVal(0), u + 1)
-        if then.turn != NOWHERE:
-            return If(m + 1 < l.turns, follows(then.turn, m + 1, u), follows(then.row, m, u))
-        return follows(then.row, m, u)
-
-    def _rests(self, begun: Begun) -> Bool:
-        """With which row a step begins, what there is at first, what is kept, cut along which axes."""
-        l, b = self.l, self.l.b
-        kept = {p: STARTS[start] for p, start in begun.starts.items() if "Zero" not in start}
-        said = [l.first_row == begun.first, l.kept(b) == cases(b, kept, NOTHING)]
-        for p, start in begun.starts.items():
-            along = {begun.axes.index(axis) for axis in begun.slices[p]}
-            cuts = ((x, l.mesh.is_cut(IntVal(p), IntVal(x))) for x in l.sliced)
-            said.append(l.start(IntVal(p)) == STARTS[start])
-            if "slices" in start:
-                said += [Not(cut) for x, cut in cuts if x not in along]
-            if "slices" in start and "Zero" not in start:
-                said += [l.mesh.is_cut(IntVal(p), IntVal(x)) for x in sorted(along)]
-        return And(*said)
 
     # ---------------------------------------------------------- what the checker finds
     def _before(self, r: int) -> Bool:
@@ -218,7 +112,8 @@ class ListedRun:
     def _at_first(self, begun: Begun) -> Theorem:
         l, zero, r, resting = self.l, IntVal(0), begun.first, begun.starts
         found, numbers = self.listed.rows[r].in_some({*begun.numbers}), {*begun.numbers}
-        alone = {(start, found.get(p)): p for p, start in resting.items()}
+        alone = {(start, findings_of(found.get(p, ()))): p for p, start in resting.items()}
+        begun_as = [w for w, word in ((WEIGHT, "Weight"), (MOMENT, "Moment")) if word in str(resting)]
         return self.k.prove(
             f"{begun.name}_begins",
             self._is_so(zero),
@@ -234,7 +129,7 @@ class ListedRun:
                 ),
                 *self.found(r, {*alone.values()}, numbers, t=zero),
                 *(l.mesh.holds_is.at(b=IntVal(p)) for p in resting if begun.slices[p]),
-                *(l.names.at(w=w, u=zero, m=zero) for w in (WEIGHT, MOMENT)),
+                *(l.names.at(w=w, u=zero, m=zero) for w in begun_as),
                 *l.bounds,
             ],
         )
@@ -279,13 +174,17 @@ class ListedRun:
             raise KernelError(f"z3 has not proved what is there after: {line.said}") from why
 
     def _once(self, now: Variants, then: Variants, places: set[int]) -> set[int]:
-        """Of places that had and have the same, and on all devices, one."""
-        once: dict[Any, int] = {}
-        for p in places:
-            found = then.get(p, ())
+        """Of places that had and have the same, in as many schedules, and on all devices, one."""
+        once: dict[Hashable, Set[int]] = {}
+        chosen = set()
+        for p in sorted(places, key=lambda p: -len(numbers_of(then.get(p, ())))):
+            found, numbers = then.get(p, ()), numbers_of(then.get(p, ()))
             in_part = not found or any(self.findings.where(each.finding) for each in found)
-            once[p if in_part or p not in now else (now[p], found)] = p
-        return {*once.values()}
+            alike = findings_of(now.get(p, ())), findings_of(found)
+            if in_part or p not in now or not numbers <= once.setdefault(alike, frozenset()):
+                chosen.add(p)
+                once[alike] = numbers
+        return chosen
 
     def _says(self, r: int) -> tuple[set[int], set[int]]:
         """The places of which a line needs what is found on the device before it, and after it."""
@@ -393,9 +292,7 @@ class ListedRun:
         """
         l, zero, line = self.l, IntVal(0), self.listed.rows[r].line
         facts = [self.never_off.at(i=i) for i in (l.i, zero)]
-        numbers = {MOMENT: line.second, WHOLE: line.fourth, TOKENS: line.fifth}
-        beside = numbers if line.kind == UPDATE.name else {}
-        places = {beside[what]} if what is not None else read(line) - {*beside.values()}
+        places = self._read(r, what)
         for i in (l.i, zero):
             facts += self.finds_on(l.d, r, places, self.listed.rows[r].numbers, i=i)
         of_step = what is None or what is TOKENS
@@ -406,6 +303,13 @@ class ListedRun:
             *l.bounds,
         ]
 
+    def _read(self, r: int, what: Any) -> set[int]:
+        """The places that row r reads: of an update of weight and gradient, or of one of the others."""
+        line = self.listed.rows[r].line
+        numbers = {MOMENT: line.second, WHOLE: line.fourth, TOKENS: line.fifth}
+        beside = numbers if line.kind == UPDATE.name else {}
+        return {beside[what]} if what is not None else read(line) - {*beside.values()}
+
     def of_owners(self, r: int, asks: Any) -> list[Theorem]:
         """Where the owner of an element is in the group of a device, whose slices a norm is of."""
         row, l = self.listed.rows[r], self.l
@@ -413,21 +317,12 @@ class ListedRun:
         axes = self.findings.coordinates(found) if found else []
         return [l.mesh.owners_in_norms.at(d=asks, x=IntVal(x)) for x in axes]
 
-    def of_kind(self, kind: str) -> Theorem:
-        """Which rows lines of a kind are."""
-        if kind not in self._of_kinds:
-            l, k, t = self.l, self.k, self.l.t
-            self._of_kinds[kind] = k.prove(
-                f"{kind}_lines",
-                among(l.line_of(t), self.listed.of_kind(kind)),
-                [*l.line, l.kind(t) == KIND[kind]],
-                [self.program],
-            )
-        return self._of_kinds[kind]
-
-    def met(self, r: int) -> list[Bool]:
-        """Where an update is, along the axes along which it is of slices."""
+    def met(self, r: int, what: Any = None) -> list[Bool]:
+        """Where an update is, along the axes along which it is of slices; if what it reads is."""
         row, l, mesh = self.listed.rows[r], self.l, self.l.mesh
+        found = map(row.at, self._read(r, what))
+        if not any(self.findings.where(each) for each in found if each):
+            return []
         along = (IntVal(x) for x, axis in enumerate(row.about.axes) if axis in row.line.axes)
         own = {x: mesh.along(l.d, x) == mesh.owner_along(x, l.j) for x in along}
         return [Implies(l.updates_slices(l.t, x), owns) for x, owns in own.items()]
@@ -441,15 +336,3 @@ class ListedRun:
             facts += [self.never_off.at(t=end, i=i)]
             facts += self.finds_on(l.d, begun.first, places, {*begun.numbers}, t=end, i=i)
         return [*facts, l.state_is(MOMENT if "Moment" in start else WEIGHT, l.u + 1)]
-
-
-def among(number: Any, these: Iterable[int]) -> Bool:
-    """Whether a number is one of these: of a few, or from one to another."""
-    found, numbers = [], sorted(these)
-    while numbers:
-        first = last = numbers.pop(0)
-        while numbers and numbers[0] == last + 1:
-            last = numbers.pop(0)
-        alone = first == last
-        found.append(number == first if alone else And(number >= first, number <= last))
-    return Or(*found)

@@ -94,7 +94,7 @@ class ListedRuns(EveryLine):
                 )
             has = {WHOLE_NORM: row.clips, TOKENS: row.counts}.get(what, True)
             facts = run.compared(r, what) if has else [run.program, *run.lines.at(r)]
-            met = run.met(r) if updates else []
+            met = run.met(r, what) if updates else []
             return self._compared(
                 kind, f"{name}_in_line_{r}", compares, [is_it, *here, *met], [*facts, *about]
             )
@@ -131,7 +131,7 @@ class ListedRuns(EveryLine):
         if self.l.clips:
             return super()._norm()
         none = Not(self.l.kind(self.l.t) == NORM_OF)
-        return self.k.prove("no_line_is_a_norm", none, self.l.line, [self.run.of_kind(NORM)])
+        return self.k.prove("no_line_is_a_norm", none, self.l.line, [self.run.program])
 
     def all_equal_in(
         self, name: str, variables: Sequence[Any], given: Sequence[Bool], reads: Sequence[Read]

@@ -207,3 +207,13 @@ def _follows(rows: list[int], body: int) -> Iterator[Then]:
             yield Then(rows[i + 1], turn=rows[0])
         else:
             yield Then(rows[i + 1])
+
+
+def findings_of(found: Iterable[Found]) -> tuple[Finding, ...]:
+    """What is found, in whichever schedules."""
+    return tuple(each.finding for each in found)
+
+
+def numbers_of(found: Iterable[Found]) -> frozenset[int]:
+    """In which schedules it is found."""
+    return frozenset(number for each in found for number in each.numbers)

@@ -132,7 +132,9 @@ class Spelling:
 
     def _name(self, term: Term) -> str:
         """A new name for what is like a term."""
-        return f"${_word(term)}{self._before + len(self.lines) + 1}"
+        word = _word(term)
+        apart = "." if word[-1].isdigit() else ""
+        return f"${word}{apart}{self._before + len(self.lines) + 1}"
 
     def _args(self, term: Term) -> Iterator[str]:
         """Its arguments. A sum that is the first term of a sum is not written apart; and so on."""
