@@ -10,11 +10,12 @@ from typing import Any
 from proofs.choosing.owner_and_others import OWNER, POSITIONS, Found, run
 from proofs.claim import claim
 from proofs.tools.encoding import MODES, ModeSort, Terms, lift
-from proofs.trusted.kernel import Bool, Kernel, Theorem
+from proofs.trusted.kernel import Bool, Kernel, KernelError, Theorem
 from proofs.trusted.terms import And, BoolSort, BoolVal, If, Implies, Not, RealVal
 from spec.choosing.halves import INTEGRITY, both_halves, keeps
 from spec.choosing.regimes import REGIMES, FourModes, Regime, placement_of
 from spec.choosing.requirements import Truths, requirements
+from spec.choosing.space import realisable
 from spec.derivation.schedules import schedule_of
 from spec.meaning.conditions import Condition
 from spec.models.states import State
@@ -23,14 +24,24 @@ from spec.numbers.arithmetic import Number
 
 Half = Callable[[Found, int, bool, Any], Iterable[Condition]]
 HIGHEST = 4  # power of the number of devices
+COUNTS = (210, 162, 81, 63, 135, 105)  # placements that are realisable, by regime
 
 
 @claim("P1")
 def modes_decide_what_is_realisable(k: Kernel) -> tuple[Theorem, ...]:
-    """Which of the 5^4 placements are realisable, for every N and whatever the sizes.
+    """Which of the 5^4 placements are realisable, for every N >= 2 and whatever the sizes.
 
-    (Claim P1)
+    Those that have gradient integrity and state consistency on every device, as conditions on modes.
+    Parameters are whole when they are read: replicated, gathered, cast or fetched, and never a slice.
+    Each device works on its own samples: activations are sharded, recomputed or offloaded. Optimizer
+    state is kept, if there is any. Gradients rest as S only where slices are updated. Without
+    a copy of the weights to update from, parameters and optimizer state rest side by side, on devices
+    or on the host. With several micro-steps gradients are kept. Both halves are those of a run on any
+    number of devices, which matches if and only if the modes are realisable. (Claim P1)
     """
+    for regime, count in zip(REGIMES, COUNTS, strict=True):
+        if len(realisable(regime)) != count:
+            raise KernelError(f"P1: {regime}: {len(realisable(regime))} placements are realisable")
     each = (Characterised(k.part(name_of(regime)), regime) for regime in REGIMES)
     return tuple(theorem for found in each for theorem in found.theorems())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Set
+from collections.abc import Mapping, Set
 from typing import Any
 
 from proofs.checking.lines import BACKWARD, UPDATE
@@ -14,7 +14,7 @@ from proofs.plans.listed_language import ListedLanguage
 from proofs.plans.listed_program import COMPUTED, ListedProgram, among
 from proofs.plans.listing import Finding
 from proofs.plans.reads_and_writes import read, written
-from proofs.plans.rows import Begun, Found, Rows, findings_of, numbers_of
+from proofs.plans.rows import Begun, Found, Rows, findings_of
 from proofs.tools.tables import Table
 from proofs.trusted.kernel import Bool, KernelError, Theorem
 from proofs.trusted.terms import And, Implies, IntVal, Not
@@ -151,8 +151,11 @@ class ListedRun(ListedProgram):
             begins = n in rows.begins(r)
             other = {p for p in kept & {*found} if begins or not row.stays(p, found[p])}
             reads, numbers = reads | other, numbers | (flows[n] if other else set())
-            about = self._once({**now, **copied}, found, other | writes)
-            means += self.found(n, about, flows[n], t=t + 1)
+            same = line.kind == "copy" and not begins
+            same = same and rows.rows[n].after(line.target, flows[n]) == row.at(line.source)
+            opened = other | writes - ({line.target} if same else set())
+            about = self._once({**now, **copied}, found, opened, line.target)
+            means += [self.findings.means(each, t + 1, p, d, l.i) for p, each in about]
         some = any(len(rows.rows[n].numbers) < rows.schedules for n in then)
         goes_on = bool(reads or kept) or some or line.kind in ("copy", "keep")
         facts = [
@@ -173,18 +176,27 @@ class ListedRun(ListedProgram):
         except KernelError as why:
             raise KernelError(f"z3 has not proved what is there after: {line.said}") from why
 
-    def _once(self, now: Variants, then: Variants, places: set[int]) -> set[int]:
-        """Of places that had and have the same, in as many schedules, and on all devices, one."""
-        once: dict[Hashable, Set[int]] = {}
-        chosen = set()
-        for p in sorted(places, key=lambda p: -len(numbers_of(then.get(p, ())))):
-            found, numbers = then.get(p, ()), numbers_of(then.get(p, ()))
-            in_part = not found or any(self.findings.where(each.finding) for each in found)
-            alike = findings_of(now.get(p, ())), findings_of(found)
-            if in_part or p not in now or not numbers <= once.setdefault(alike, frozenset()):
-                chosen.add(p)
-                once[alike] = numbers
-        return chosen
+    def _once(
+        self, now: Variants, then: Variants, places: set[int], first: int
+    ) -> list[tuple[int, Finding]]:
+        """What is found in some places. Of those that are alike, were so, and have it on all devices,
+        one: that which has it in most schedules, the `first` if it is one of these.
+        """
+
+        def before(p: int, numbers: Set[int]) -> set[Finding]:
+            return {v.finding for v in now.get(p, ()) if not v.numbers.isdisjoint(numbers)}
+
+        def covers(other: int, its: Found, p: int, each: Found) -> bool:
+            like = its.finding == each.finding and its.numbers >= each.numbers
+            return like and before(other, each.numbers) == before(p, each.numbers)
+
+        chosen: list[tuple[int, Found]] = []
+        found = [(p, each) for p in places for each in then.get(p, ())]
+        for p, each in sorted(found, key=lambda of: (-len(of[1].numbers), of[0] != first, of[0])):
+            in_part = p not in now or self.findings.where(each.finding)
+            if in_part or not any(covers(*one, p, each) for one in chosen):
+                chosen.append((p, each))
+        return [(p, each.finding) for p, each in chosen]
 
     def _says(self, r: int) -> tuple[set[int], set[int]]:
         """The places of which a line needs what is found on the device before it, and after it."""

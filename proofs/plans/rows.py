@@ -67,10 +67,11 @@ class Row:
     def in_some(self, numbers: Set[int]) -> dict[int, tuple[Found, ...]]:
         """What is found by place, in some schedules."""
         found = {
-            place: tuple(each for each in variants if not each.numbers.isdisjoint(numbers))
+            place: tuple(Found(each.finding, each.numbers & numbers) for each in variants)
             for place, variants in self.found.items()
         }
-        return {place: variants for place, variants in found.items() if variants}
+        some = {place: tuple(v for v in variants if v.numbers) for place, variants in found.items()}
+        return {place: variants for place, variants in some.items() if variants}
 
     def stays(self, place: int, later: Iterable[Found]) -> bool:
         """Whether what is found later in a place is what is found now, in each schedule."""
@@ -212,8 +213,3 @@ def _follows(rows: list[int], body: int) -> Iterator[Then]:
 def findings_of(found: Iterable[Found]) -> tuple[Finding, ...]:
     """What is found, in whichever schedules."""
     return tuple(each.finding for each in found)
-
-
-def numbers_of(found: Iterable[Found]) -> frozenset[int]:
-    """In which schedules it is found."""
-    return frozenset(number for each in found for number in each.numbers)
