@@ -76,7 +76,7 @@ FORMS = """
     everywhere exact exponential factor frozen head indice layer layerkind levelmove lie microstep
     model number offset opaque operator owner padding parameter part phase piece pipeline
     regime relative resting result sample slice taker timeline total transfer type unit unknown
-    value verdict
+    value
 """
 
 
