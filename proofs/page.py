@@ -19,7 +19,8 @@ What "proved" rests on: z3 decided each step, a small kernel put the steps toget
 asks cvc5 for every step too. A claim rests on those axioms of [assumptions.py](../spec/assumptions.py)
 that `psem prove` names, and on the hypotheses that it counts and `psem explain` prints. Hypotheses
 that contradict each other are searched for, as far as z3 sees: the search is incomplete. What is
-"checked by running" is decided by loops and comparisons of Python, not by a solver.
+"decided by running" is decided by loops and comparisons of Python, not by a solver. On what is
+"watched by running" no statement rests: it ends a proof where the code of `spec/` is changed.
 
 Words:
 
@@ -68,7 +69,8 @@ def _section(claim: Claim) -> list[str]:
     notes = [
         *([f"Caveat: {claim.caveat}."] if claim.caveat else []),
         *(f"Scope: {each}" for each in claim.scope),
-        *(f"Checked by running: {each}" for each in claim.checked),
+        *(f"Decided by running: {each}" for each in claim.decided),
+        *(f"Watched by running: {each}" for each in claim.watched),
     ]
     return [
         f"### {claim.id}",

@@ -38,7 +38,8 @@ class Claim:
     formula: str
     caveat: str
     scope: tuple[str, ...]
-    checked: tuple[str, ...]  # what Python decides of it, by running
+    decided: tuple[str, ...]  # what Python decides of it, by running
+    watched: tuple[str, ...]  # what else, on which no statement rests, ends the proof if it is not so
     source: str
     expected: str
 
@@ -62,7 +63,7 @@ class Claim:
     @property
     def part(self) -> str:
         """What is said after the verdict of a claim of which Python decides a part; else nothing."""
-        return "; part decided by Python" if self.checked else ""
+        return "; part decided by Python" if self.decided else ""
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ class Outcome:
 
 def claims() -> list[Claim]:
     """All claims, in the order of the registry."""
-    lists = ("scope", "checked")
+    lists = ("scope", "decided", "watched")
     return [
         Claim(**{**row, **{each: tuple(row.get(each, ())) for each in lists}})
         for row in _registry()["claim"]

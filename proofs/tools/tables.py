@@ -18,6 +18,7 @@ class Table:
     def __init__(self, k: Kernel, name: str, params: Sequence[Any], formulas: Iterable[Bool]) -> None:
         self.k, self.params = k, list(params)
         self.number = k.integers(f"{name}_number")
+        self._told: dict[int, list[Theorem]] = {}
         self.each = [k.define(f"{name}_{n}", params, said) for n, said in enumerate(formulas)]
         self.bounds = [*range(0, len(self.each), AT_ONCE)]
         self.parts = [
@@ -41,9 +42,11 @@ class Table:
 
     def at(self, number: int, **at: Any) -> list[Theorem]:
         """What the formula of a number says."""
-        here = {name_of(self.number): IntVal(number)}
-        part = self.parts[number // AT_ONCE][1]
-        return [self.meaning.at(**here, **at), part.at(**here, **at), self.each[number][1].at(**at)]
+        if number not in self._told:
+            here = {name_of(self.number): IntVal(number)}
+            part = self.parts[number // AT_ONCE][1]
+            self._told[number] = [self.meaning.at(**here), part.at(**here), self.each[number][1]]
+        return [each.at(**at) for each in self._told[number]] if at else self._told[number]
 
     def joined(
         self, name: str, goal: Bool, number: Any, given: Sequence[Bool], each: Iterable[Theorem]

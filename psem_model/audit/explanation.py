@@ -153,8 +153,9 @@ def title(result: Result, brief: bool = False) -> Iterator[str]:
         yield from wrapped(said, f"    {title:<8} ")
     if brief:
         return
-    for said in claim.checked:
-        yield from wrapped(said, "    checked  by running: ", " " * 13)
+    for word, sentences in (("decided", claim.decided), ("watched", claim.watched)):
+        for said in sentences:
+            yield from wrapped(said, f"    {word}  by running: ", " " * 13)
     try:
         where = place(result)
     except Exception:  # no function is marked with its id, as its failure says

@@ -89,8 +89,8 @@ def page(results: Sequence[Result], found: Evidence, tell: Callable[[int], None]
             Axiom(a.name, a.reason, [id for id, names in rests.items() if a.name in names])
             for a in ASSUMPTIONS.values()
         ],
-        free=[p.claim.id for p in made if not p.entry["axioms"] and not p.claim.checked],
-        decided=[p.claim.id for p in made if p.claim.checked],
+        free=[p.claim.id for p in made if not p.entry["axioms"] and not p.claim.decided],
+        decided=[p.claim.id for p in made if p.claim.decided],
         totals=_totals(made, found),
         texts=texts,
         abstract=abstract(),

@@ -22,7 +22,7 @@ ATTACKS = {}
 def claim_of(function, expected="proved"):
     """A claim that a function of this module proves."""
     ATTACKS[function.__name__] = function
-    return Claim("A1", "attacks", function.__name__, "", "", (), (), "here", expected)
+    return Claim("A1", "attacks", function.__name__, "", "", (), (), (), "here", expected)
 
 
 def with_an_idle_fact(k: Kernel):

@@ -205,4 +205,4 @@ def test_the_page_names_the_claims_of_which_python_decides_a_part():
     _, _, section = PAGE.partition("## Decided by Python\n")
     rows = [row.split("|")[2] for row in section.splitlines() if row.startswith("| ")]
     named = {name for row in rows[1:] for name in row.strip().split(", ")}
-    assert named == {claim.id for claim in claims() if claim.checked}
+    assert named == {claim.id for claim in claims() if claim.decided}

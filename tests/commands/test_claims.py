@@ -38,7 +38,7 @@ def test_proofs_as_json_have_the_documented_shape(psem):
     }
     c1, m8 = report["claims"]
     keys = {"id", "statement", "expected", "verdict", "obligations", "seconds", "axioms"}
-    keys |= {"hypotheses", "area", "formula", "caveat", "scope", "checked"}
+    keys |= {"hypotheses", "area", "formula", "caveat", "scope", "decided", "watched"}
     assert set(c1) == keys
     assert set(m8) == keys | {"counterexample"}
 

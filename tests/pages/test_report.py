@@ -126,8 +126,8 @@ def test_each_card_has_the_caveat_and_says_which_verdicts_python_decides_in_part
     for result in results:
         claim, card = result.claim, cards[result.claim.id]
         assert read(as_html(Prose(claim.caveat))).text in card.text
-        assert ("part decided by Python" in card.text) is bool(claim.checked)
-    assert {bool(result.claim.checked) for result in results} == {True, False}
+        assert ("part decided by Python" in card.text) is bool(claim.decided)
+    assert {bool(result.claim.decided) for result in results} == {True, False}
 
 
 @pytest.mark.slow

@@ -54,7 +54,8 @@ def deciding():
 
 
 def test_a_claim_that_does_not_say_so_has_no_part_that_python_decides(deciding):
-    found = {claim.id: run_by(claim, deciding) for claim in claims() if not claim.checked}
+    silent = [claim for claim in claims() if not (claim.decided or claim.watched)]
+    found = {claim.id: run_by(claim, deciding) for claim in silent}
     assert len(found) > 40
     assert not {id: ran for id, ran in found.items() if ran}
 
@@ -62,5 +63,5 @@ def test_a_claim_that_does_not_say_so_has_no_part_that_python_decides(deciding):
 @pytest.mark.parametrize("id", ["T1", "T2", "X9", "A5", "B3", "K8"])
 def test_of_a_claim_that_says_so_python_decides_a_part(id, deciding):
     (claim,) = (claim for claim in claims() if claim.id == id)
-    assert claim.checked
+    assert claim.decided or claim.watched
     assert run_by(claim, deciding)

@@ -24,7 +24,7 @@ from psem_model.certify.tree import tree
 
 
 def claim(id="X"):
-    return Claim(id, "area", "It holds.", "", "", (), (), "", "proved")
+    return Claim(id, "area", "It holds.", "", "", (), (), (), "", "proved")
 
 
 def certified(results):
