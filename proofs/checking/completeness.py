@@ -114,9 +114,13 @@ def _own_their_chunks(k: Kernel) -> None:
 
 
 def _unknowns_differ(k: Kernel) -> None:
-    """Raise KernelError unless in runs what is not known is another number at each call."""
+    """Raise KernelError unless in runs what is not known is another number at each call, and what there
+    is at first is as the data say.
+    """
     named: Any = lambda *name: name  # noqa: E731
     of_a_run = Reference(Schedule((BATCH,), (), (), ()), {BATCH: 2}, 1, 1, named, True, True)
+    if of_a_run.single(0) != ([named("start", 0)], [named("moment", 0)]):
+        raise KernelError(f"{k.claim}: a run begins with {of_a_run.single(0)}")
     forwards = [of_a_run.forward(of_a_run.zero, ()) for _ in range(2)]
     of_samples = [value for each in forwards for has in each.values() for value in has.values()]
     unknown = [value for _ in range(2) for value in of_a_run.unknown("").values()]

@@ -13,7 +13,7 @@ from proofs.tools.encoding import MODES, ModeSort, Terms, lift
 from proofs.trusted.kernel import Bool, Kernel, KernelError, Theorem
 from proofs.trusted.terms import And, BoolSort, BoolVal, If, Implies, Not, RealVal
 from spec.choosing.halves import INTEGRITY, both_halves, keeps
-from spec.choosing.regimes import REGIMES, FourModes, Regime, placement_of
+from spec.choosing.regimes import REGIMES, FourModes, Regime, placement_of, regime_of
 from spec.choosing.requirements import Truths, requirements
 from spec.choosing.space import realisable
 from spec.derivation.schedules import schedule_of
@@ -40,6 +40,8 @@ def modes_decide_what_is_realisable(k: Kernel) -> tuple[Theorem, ...]:
     number of devices, which matches if and only if the modes are realisable. (Claim P1)
     """
     for regime, count in zip(REGIMES, COUNTS, strict=True):
+        if regime_of(regime.policy, 1 + regime.several) != regime:
+            raise KernelError(f"P1: {regime} is not that of its policy")
         if len(realisable(regime)) != count:
             raise KernelError(f"P1: {regime}: {len(realisable(regime))} placements are realisable")
     each = (Characterised(k.part(name_of(regime)), regime) for regime in REGIMES)
