@@ -14,6 +14,7 @@ from proofs.tools.tables import Table
 from proofs.trusted.kernel import Bool, Theorem
 from proofs.trusted.terms import And, If, Implies, IntVal, Not, Or
 
+AT_ONCE = 12  # ways to begin, of which one hypothesis speaks
 COMPUTED = (BACKWARD.name, UPDATE.name, NORM, COUNT)
 
 
@@ -37,13 +38,17 @@ class ListedProgram:
             begun.name: k.define(f"what_rests_in_{begun.name}", [l.b], self._rests(begun))
             for begun in rows.begun
         }
-        rests = ((self.is_one_of(begun), resting[begun.name][0](l.b)) for begun in rows.begun)
-        self.all_rest = k.suppose("what_rests", [l.b], And(*(Implies(*each) for each in rests)))
         self.meant = {name: meaning for name, (_, meaning) in resting.items()}
+        self.rest_in: dict[str, Theorem] = {}
+        for first in range(0, len(rows.begun), AT_ONCE):
+            some = rows.begun[first : first + AT_ONCE]
+            each = (Implies(self.is_one_of(b), resting[b.name][0](l.b)) for b in some)
+            rests = k.suppose(f"what_rests_in_lists_from_{first}", [l.b], And(*each))
+            self.rest_in |= {begun.name: rests for begun in some}
 
     def rests(self, begun: Begun) -> list[Theorem]:
         """What rests in schedules that begin so."""
-        return [self.all_rest, self.meant[begun.name]]
+        return [self.rest_in[begun.name], self.meant[begun.name]]
 
     def is_one_of(self, begun: Begun) -> Bool:
         """Whether the schedule is one of those that begin so."""

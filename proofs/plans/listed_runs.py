@@ -75,7 +75,8 @@ class ListedRuns(EveryLine):
                 if begun.keeps(kept)
             ]
             without = [each for each in run.listed.begun if not each.keeps(kept)]
-            rests = [run.all_rest, *(run.meant[each.name] for each in without)] if without else []
+            told = (fact for each in without for fact in run.rests(each))
+            rests = {id(fact): fact for fact in told}.values()
             return self.k.prove(name, Implies(And(*given), compares), (), [*found, *rests, l.is_listed])
         update = l.kind(t) == KIND[UPDATE.name]
         updates = any(each is update for each in given)

@@ -46,7 +46,8 @@ class Table:
             here = {name_of(self.number): IntVal(number)}
             part = self.parts[number // AT_ONCE][1]
             self._told[number] = [self.meaning.at(**here), part.at(**here), self.each[number][1]]
-        return [each.at(**at) for each in self._told[number]] if at else self._told[number]
+        same = {name_of(each): each for each in self.params}
+        return [each.at(**(same | at)) for each in self._told[number]]
 
     def joined(
         self, name: str, goal: Bool, number: Any, given: Sequence[Bool], each: Iterable[Theorem]

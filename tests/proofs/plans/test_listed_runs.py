@@ -110,7 +110,7 @@ def test_what_is_supposed_of_a_listed_run_is_so_of_a_run(name, sizes):
     times = range(-2, devices.last + 2)
     for supposed, name_of, values in (
         (run.program, "t", times),
-        (run.all_rest, "b", range(-2, 30)),
+        *((rests, "b", range(-2, 30)) for rests in {*run.rest_in.values()}),
         (l.steps_end, "u", range(-1, 5)),
         (l.begins, "t", [0]),
         (l.is_listed, "t", [0]),
