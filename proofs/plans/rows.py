@@ -75,7 +75,7 @@ class Row:
 
     def stays(self, place: int, later: Iterable[Found]) -> bool:
         """Whether what is found later in a place is what is found now, in each schedule."""
-        return all(
+        return place in self.found and all(
             now.finding == then.finding or now.numbers.isdisjoint(then.numbers)
             for then in later
             for now in self.found[place]
