@@ -78,12 +78,7 @@ class ListedRun(ListedProgram):
         """Before every line, devices have what the checker finds."""
         l, k, t, zero = self.l, self.k, self.l.t, IntVal(0)
         begins = [self._at_first(begun) for begun in self.listed.begun]
-        begin = k.prove(
-            "all_begin",
-            self._is_so(zero),
-            l.on_devices,
-            [*begins, l.is_listed],
-        )
+        begin = k.prove("all_begin", self._is_so(zero), l.on_devices, [*begins, l.is_listed])
         given = [*l.line, *l.on_devices, self.on_track]
         by_line = self.before.joined(
             "lines_lead", self._is_so(t + 1), l.line_of(t), given, map(self._leads, self.every)
@@ -113,7 +108,8 @@ class ListedRun(ListedProgram):
         l, zero, r, resting = self.l, IntVal(0), begun.first, begun.starts
         found, numbers = self.listed.rows[r].in_some({*begun.numbers}), {*begun.numbers}
         alone = {(start, findings_of(found.get(p, ()))): p for p, start in resting.items()}
-        begun_as = [w for w, word in ((WEIGHT, "Weight"), (MOMENT, "Moment")) if word in str(resting)]
+        words = "".join(resting.values())
+        begun_as = [w for w, word in ((WEIGHT, "Weight"), (MOMENT, "Moment")) if word in words]
         return self.k.prove(
             f"{begun.name}_begins",
             self._is_so(zero),
