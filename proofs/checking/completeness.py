@@ -12,7 +12,9 @@ from proofs.checking.beside import checked
 from proofs.checking.further_schedules import (
     Further,
     further_schedules,
+    of_activations_not_kept,
     of_samples_made_again,
+    of_weights_in_no_state,
     values_for_slices,
 )
 from proofs.checking.matching_schedules import Accepted, accepted_schedules
@@ -75,6 +77,10 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
     again = of_samples_made_again()
     if check(again, dict.fromkeys(again.axes, 2)).rule != "fresh":
         raise KernelError(f"{k.claim}: all samples' activations are made again of some")
+    if check(of_activations_not_kept(), {BATCH: 2}).rule != "fresh":
+        raise KernelError(f"{k.claim}: a backward has activations that are not kept")
+    if check(of_weights_in_no_state(), {BATCH: 2}, policy=POLICIES["fp32-sgd"]).rule != "fresh":
+        raise KernelError(f"{k.claim}: weights are in a state that has no room for them")
     if check(of_zeros(), {BATCH: 2}, policy=POLICIES["fp32-adam"]).rule != "current":
         raise KernelError(f"{k.claim}: moments are there where zeros are made")
     return (

@@ -260,6 +260,23 @@ def of_samples_made_again() -> Schedule:
     return replace(lost, micro_step=micro_step, finish=both.finish[1:])
 
 
+def of_activations_not_kept() -> Schedule:
+    """Data parallelism whose activations rest nowhere, and are not made again."""
+    dp = schedule_of(STRATEGIES["dp"])
+    return dp.with_rest(State.ACTIVATIONS, Rest(EVERYONE, stored=False))
+
+
+def of_weights_in_no_state() -> Schedule:
+    """Data parallelism that reads weights from an optimizer state in which nothing rests."""
+    dp, optimizer, view = schedule_of(STRATEGIES["dp"]), Buffer.OPTIMIZER, Buffer.VIEW
+    made = operation(Kind.RECOMPUTE, optimizer, optimizer)
+    seen = operation(Kind.RECOMPUTE, optimizer, view, span=Span.UNIT)
+    read = [replace(op, source=view) if op.source is PARAMETERS else op for op in dp.micro_step]
+    return replace(dp, micro_step=(made, seen, *read)).with_rest(
+        State.OPTIMIZER, Rest((), stored=False)
+    )
+
+
 def _of_numbers() -> Iterator[tuple[str, Schedule]]:
     """Divisions by counts, and clips by norms: of multiples, of what is not known, of parts."""
     dp, zero3 = schedule_of(STRATEGIES["dp"]), schedule_of(STRATEGIES["zero3"])
@@ -357,3 +374,7 @@ def values_for_slices() -> Iterator[tuple[Schedule, bool]]:
 
         micro_step = tuple(map(other, zero2.micro_step))
         yield replace(zero2, micro_step=micro_step), bool(within) or kind is Kind.REDUCE_SCATTER
+    once = tuple(op for op in zero2.micro_step if op.kind in (Kind.FORWARD, Kind.BACKWARD))
+    for kind in (Kind.ALL_REDUCE, Kind.REDUCE_SCATTER):
+        summed = operation(kind, Buffer.FRESH, GRADIENTS, axes=EVERYONE)
+        yield replace(zero2, micro_step=(*once, summed)), kind is Kind.REDUCE_SCATTER

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from functools import cache
 from typing import Any
 
+from proofs.choosing.realisable import name_of
 from proofs.claim import claim
 from proofs.plans.listing import Listing, lines_of, listing
 from proofs.plans.matching import match, require_everywhere
 from proofs.tools.encoding import MODES, ModeSort, Terms, lift
 from proofs.trusted.kernel import Bool, Kernel, Theorem
+from proofs.trusted.parts import name_of as name_of_term
 from proofs.trusted.terms import And, Implies, IntSort, IntVal, Or
 from spec.choosing.regimes import REGIMES, FourModes, Regime, placement_of
 from spec.choosing.requirements import requirements
@@ -75,19 +77,40 @@ class Steps:
         """The schedule is that of a strategy, or of modes that are realisable in a regime."""
         states = {state: k.fixed(f"mode_of_{state.name.lower()}", ModeSort) for state in State}
         which, named = k.fixed("regime", IntSort()), dict.fromkeys(self.named.values())
-        modes = [(term, MODES) for term in states.values()]
-        each = [(which == r, regime) for r, regime in enumerate(REGIMES)]
-        met = {regime: And(*requirements(regime, Terms(states)).values()) for regime in REGIMES}
+        cases = [(which == r, *self._told(k, regime, states)) for r, regime in enumerate(REGIMES)]
         are_realisable = k.suppose(
             "the_modes_are_realisable",
             [],
-            And(Or(*(is_it for is_it, _ in each)), *(Implies(is_it, met[of]) for is_it, of in each)),
+            And(
+                Or(*(is_it for is_it, *_ in cases)),
+                *(Implies(is_it, met) for is_it, met, _, _ in cases),
+            ),
         )
-
-        def number(regime: Regime) -> Any:
-            return lift(lambda *m: IntVal(self.numbers[regime].get(m, NONE)), modes)
-
-        derived = And(*(Implies(is_it, schedule == number(of)) for is_it, of in each))
+        derived = And(*(Implies(is_it, schedule == number) for is_it, _, number, _ in cases))
         one_of_them = Or(*(schedule == n for n in named), derived)
         is_derived = k.suppose(NAMED_OR_DERIVED, [], one_of_them)
-        return k.prove("the_schedule_is_listed", is_listed, (), [are_realisable, is_derived])
+        numbered = [listed for *_, listed in cases]
+        uses = [are_realisable, is_derived, *numbered]
+        return k.prove("the_schedule_is_listed", is_listed, (), uses)
+
+    def _told(
+        self, k: Kernel, regime: Regime, states: Mapping[State, Any]
+    ) -> tuple[Bool, Any, Theorem]:
+        """Whether modes are realisable in a regime, the number of their step, and that it is one."""
+        modes, name = tuple(states.values()), name_of(regime)
+        variables = {state: k.constant(f"{name}_{state.name.lower()}", ModeSort) for state in State}
+        own = tuple(variables.values())
+        of = requirements(regime, Terms(variables)).values()
+        is_realisable, is_realisable_is = k.define(f"realisable_{name}", own, And(*of))
+        numbers = self.numbers[regime]
+        choices = [(term, MODES) for term in own]
+        number = lift(lambda *m: IntVal(numbers.get(m, NONE)), choices)
+        step, step_is = k.define(f"step_{name}", own, number)
+        listed = k.prove(
+            f"steps_are_listed_{name}",
+            And(step(*own) >= 0, step(*own) < len(self.listed)),
+            [is_realisable(*own)],
+            [is_realisable_is, step_is],
+        )
+        at = {name_of_term(v): m for v, m in zip(own, modes, strict=True)}
+        return is_realisable(*modes), step(*modes), listed.at(**at)

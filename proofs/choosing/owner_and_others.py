@@ -16,7 +16,7 @@ from spec.checking.verdict import kept_copies
 from spec.choosing.regimes import Kept, Regime
 from spec.devices.mesh import Axes
 from spec.language.schedule import Schedule
-from spec.meaning.conditions import Condition, agreement, freshness, gradient_integrity, match
+from spec.meaning.conditions import Condition, agreement, freshness, gradient_integrity, match, progress
 from spec.meaning.semantics import execute, initial
 from spec.models.training import momentum, sgd
 from spec.numbers.any_size import any_size
@@ -189,24 +189,39 @@ class Found:
         owners, others = self.seen.computed
         return owners + (N - 1) * others
 
-    def integrity(self, device: int, keeps: bool, said: Said) -> Iterator[Condition]:
+    def keeps(self, device: int) -> bool:
+        """Whether a device keeps what its own update left."""
+        last = self.seen.updates[-1]
+        left = {"weight": last.weight_left, "moment": last.moment_left}
+        return any(copy.has == left[copy.of][device] for copy in self.kept if copy.device == device)
+
+    def integrity(self, device: int, said: Said) -> Iterator[Condition]:
         """Gradient integrity, of what a device applies, if it keeps what that leaves."""
         for update in self.seen.updates:
-            yield gradient_integrity(keeps, said(update.gradient[device]), said(self.once))
+            yield gradient_integrity(self.keeps(device), said(update.gradient[device]), said(self.once))
 
-    def consistency(self, device: int, keeps: bool, said: Said) -> Iterator[Condition]:
-        """State consistency, of what a device reads; and of what it keeps, if its own update did not
-        leave that.
+    def consistency(self, device: int, said: Said) -> Iterator[Condition]:
+        """State consistency, of what a device reads, and keeps: the owner's first copy is what its
+        update left, and other copies agree with it.
         """
         for view in self.seen.views:
             yield freshness(True, said(view[device]), said(WEIGHT))
         first, last = self.seen.updates[0], self.seen.updates[-1]
-        yield freshness(keeps, said(first.weight[device]), said(WEIGHT))
-        yield freshness(keeps and self.stateful, said(first.moment[device]), said(MOMENTUM))
+        kept = self.keeps(device)
+        yield freshness(kept, said(first.weight[device]), said(WEIGHT))
+        yield freshness(kept and self.stateful, said(first.moment[device]), said(MOMENTUM))
+        left = {"weight": last.weight_left[OWNER], "moment": last.moment_left[OWNER]}
+        current = {copy.of: copy.has for copy in reversed(self.kept) if copy.device == OWNER}
+        for kind, has in current.items():
+            yield progress(device == OWNER, said(has), said(left[kind]))
         for copy in self.kept:
-            left = last.moment_left if copy.of == "moment" else last.weight_left
-            if copy.device == device and copy.has != left[device]:
-                yield agreement(True, True, said(copy.has), said(left[OWNER]))
+            here = copy.device == device
+            yield agreement(here, here, said(copy.has), said(current[copy.of]))
+
+    @property
+    def has_keeper(self) -> bool:
+        """Whether some device keeps the weight."""
+        return any(copy.of == "weight" for copy in self.kept)
 
     def match(self, said: Said) -> Iterator[Condition]:
         """Whether what is kept is a single device's."""

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from proofs.choosing.owner_and_others import OWNER, POSITIONS, Found, run
+from proofs.choosing.owner_and_others import POSITIONS, Found, run
 from proofs.claim import claim
 from proofs.tools.encoding import MODES, ModeSort, Terms, lift
 from proofs.trusted.kernel import Bool, Kernel, KernelError, Theorem
 from proofs.trusted.terms import And, BoolSort, BoolVal, If, Implies, Not, RealVal
-from spec.choosing.halves import INTEGRITY, both_halves, keeps
+from spec.choosing.halves import INTEGRITY, both_halves
 from spec.choosing.regimes import REGIMES, FourModes, Regime, placement_of, regime_of
-from spec.choosing.requirements import Truths, requirements
+from spec.choosing.requirements import requirements
 from spec.choosing.space import realisable
 from spec.derivation.schedules import schedule_of
 from spec.meaning.conditions import Condition
@@ -22,7 +22,7 @@ from spec.models.states import State
 from spec.numbers.any_size import Polynomial
 from spec.numbers.arithmetic import Number
 
-Half = Callable[[Found, int, bool, Any], Iterable[Condition]]
+HALVES = (Found.integrity, Found.consistency)
 HIGHEST = 4  # power of the number of devices
 COUNTS = (210, 162, 81, 63, 135, 105)  # placements that are realisable, by regime
 
@@ -53,7 +53,7 @@ def name_of(regime: Regime) -> str:
 
 
 class Characterised:
-    """What modes must be, both halves by modes, and a run of the step that is derived."""
+    """What modes must be, both halves by modes, and both halves of a run of the derived step."""
 
     def __init__(self, k: Kernel, regime: Regime) -> None:
         self.k, self.regime = k, regime
@@ -78,7 +78,7 @@ class Characterised:
         return [half.at(own=each) for each in own for half in self.halves_are]
 
     def theorems(self) -> tuple[Theorem, ...]:
-        """Realisable are modes that have both halves on every device; these are those of a run."""
+        """Realisable are modes that have both halves on every device; and those whose run has."""
         k, placed = self.k, self.placed
         n, device, owner = k.integers("n device owner")
         mine, other = BoolVal(True), If(owner == 0, 1, 0)
@@ -100,70 +100,48 @@ class Characterised:
         return on_every_device, on_two_devices, *self._of_a_run()
 
     def _of_a_run(self) -> tuple[Theorem, Theorem]:
-        """The run of a step on any number of devices has the halves that the modes say, and matches if
-        and only if they are realisable.
+        """The run of a step on any number of devices has both halves, and matches, if and only if the
+        modes are realisable.
         """
-        runs, halves = Runs(self.regime, self.numbers), []
-        for c in POSITIONS:
-            own = BoolVal(c == OWNER)
-            for half, said in (
-                (Found.integrity, self.integrity),
-                (Found.consistency, self.consistency),
-            ):
-                has = lift(lambda *m, c=c, half=half: runs.has(half, m, c), self.choices)
-                halves.append(has == said(*self.placed, own))
+        runs = Runs(self.regime, self.numbers)
+        both = lift(lambda *m: runs.both_halves(m), self.choices)
         matches = lift(lambda *m: runs.match(m), self.choices)
         differ = self.numbers.differ()
-        return (
+        found = [
             self.k.prove(
-                "a_run_has_the_halves_that_the_modes_say",
-                And(*halves),
-                given=[self.numbers.more >= 0],
-                uses=[differ, *self.meant(*(BoolVal(c == OWNER) for c in POSITIONS))],
-            ),
-            self.k.prove(
-                "a_run_matches_if_and_only_if_the_modes_are_realisable",
-                matches == self.realisable(*self.placed),
+                f"a_run_{does}_if_and_only_if_the_modes_are_realisable",
+                said == self.realisable(*self.placed),
                 given=[self.numbers.more >= 0],
                 uses=[differ, self.realisable_is],
-            ),
-        )
+            )
+            for does, said in (("has_both_halves", both), ("matches", matches))
+        ]
+        return found[0], found[1]
 
 
 class Runs:
     """The runs of all placements; several have the same."""
 
     def __init__(self, regime: Regime, numbers: Numbers) -> None:
-        self.regime, self.numbers = regime, numbers
-        self.known: dict[Found, int] = {}
-        self.formulas: dict[Hashable, Bool] = {}
+        self.regime, self.said = regime, numbers.said
+        self.both_halves, self.match = self._by_run(self._both_halves), self._by_run(self._match)
 
-    def of(self, modes: FourModes) -> tuple[Found, int]:
-        """The run of a placement, and its number."""
-        found = run(schedule_of(placement_of(modes)), self.regime)
-        return found, self.known.setdefault(found, len(self.known))
+    def _by_run(self, said: Callable[[Found], Bool]) -> Callable[[FourModes], Bool]:
+        """What is said of a run, of the placement that has it; of like runs once."""
+        once = cache(said)
+        return lambda modes: once(run(schedule_of(placement_of(modes)), self.regime))
 
-    def has(self, half: Half, modes: FourModes, device: int) -> Bool:
-        """Whether it has a half, on such a device."""
-        kept = keeps(self.regime, Truths(modes), device == OWNER)
-        found, number = self.of(modes)
-        key = (number, half, device, kept)
-        if key not in self.formulas:
-            self.formulas[key] = hold(half(found, device, kept, self.numbers.said))
-        return self.formulas[key]
+    def _both_halves(self, found: Found) -> Bool:
+        each = [half(found, c, self.said) for half in HALVES for c in POSITIONS]
+        return And(BoolVal(found.has_keeper), *map(hold, each))
 
-    def match(self, modes: FourModes) -> Bool:
-        """Whether it leaves what a single device has, and weights."""
-        found, number = self.of(modes)
-        if number not in self.formulas:
-            some_weights = any(copy.of == "weight" for copy in found.kept)
-            self.formulas[number] = And(BoolVal(some_weights), hold(found.match(self.numbers.said)))
-        return self.formulas[number]
+    def _match(self, found: Found) -> Bool:
+        return And(BoolVal(found.has_keeper), hold(found.match(self.said)))
 
 
 def hold(conditions: Iterable[Condition]) -> Bool:
     """Whether all of them hold."""
-    said = (then for when, then in conditions if when)
+    said = (then for when, then in conditions if (all(when) if isinstance(when, list) else when))
     return And(*{id(each): each for each in said}.values())  # terms are interned
 
 

@@ -19,7 +19,7 @@ from spec.costs.communication import elements_sent, totals, transfers
 from spec.costs.memory import Sizes
 from spec.derivation.norms import clipped
 from spec.derivation.schedules import schedule_of
-from spec.language.schedule import Buffer, Kind, Op, Phase, Rest, Schedule
+from spec.language.schedule import GRADIENT_BUFFERS, Buffer, Kind, Op, Phase, Rest, Schedule
 from spec.models.states import BytePolicy, State
 from spec.models.values import FULL
 from spec.plans.modes import Mode
@@ -253,10 +253,18 @@ def offload_moves_gradients_down_and_weights_up(k: Kernel) -> tuple[Theorem, ...
 
 
 def _require_updated_slices_alone(claim: str) -> None:
-    """Raise KernelError if a placement's step brings weights that it has not updated."""
-    for weights, optimizer in product(Mode, repeat=2):
-        ops = schedule_of(on_batch(weights.value, optimizer.value, "R", "R")).finish
+    """Raise KernelError if a placement's step brings weights that it has not updated, or takes to a host
+    gradients that are not applied there.
+    """
+    modes = [mode.value for mode in Mode]
+    for weights, optimizer in product(modes, (*modes, f"{Mode.SHARDED.value}+{Mode.OFFLOADED.value}")):
+        ops = schedule_of(on_batch(weights, optimizer, "R", "R")).finish
         (updated,) = (op.within for op in ops if op.kind is Kind.UPDATE)
-        brought = [op for op in ops if (op.source, op.target) in UPDATED_WEIGHTS]
-        if any(not {*updated} <= {*op.within} for op in brought):
-            raise KernelError(f"{claim}: parameters {weights}, optimizer {optimizer}: old weights move")
+        moved = [
+            op
+            for op in ops
+            if (op.source, op.target) in UPDATED_WEIGHTS
+            or (op.kind is Kind.OFFLOAD and op.source in GRADIENT_BUFFERS)
+        ]
+        if any(not {*updated} <= {*op.within} for op in moved):
+            raise KernelError(f"{claim}: parameters {weights}, optimizer {optimizer}: more is moved")

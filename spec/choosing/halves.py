@@ -21,16 +21,6 @@ CURRENT = "state consistency: what is kept is made of what was current, where th
 AGREED = "state consistency: parameters are copied from those that were updated"
 
 
-def keeps(regime: Regime, logic: Logic, own: Any) -> Any:
-    """Whether a device keeps what its own update leaves: where it has room; of slices, its own.
-
-    `own`: whether it owns the element. Parameters that rest whole get the owners' slices.
-    """
-    either, both, no = logic.either, logic.both, logic.no
-    weights = both(_rests(logic, THETA, own), either(no(_of_slices(logic)), own))
-    return weights if regime.optimizer is Kept.NO_STATE else either(weights, _rests(logic, OMEGA, own))
-
-
 def both_halves(regime: Regime, logic: Logic, own: Any) -> dict[str, Any]:
     """Gradient integrity and state consistency on a device: conditions on four modes, by name.
 
@@ -44,7 +34,7 @@ def both_halves(regime: Regime, logic: Logic, own: Any) -> dict[str, Any]:
 
     anywhere, on_host = among(OMEGA, M), among(THETA, O)
     updates_there = either(among(OMEGA, O), both(anywhere, on_host))
-    keeps_none = no(keeps(regime, logic, own))
+    keeps_none = no(_keeps(regime, logic, own))
     # without a copy of the weights an update is of those that rest, on their side
     same_side = either(both(updates_there, on_host), no(either(updates_there, on_host)))
     current = [] if stateless else [used(OMEGA)]
@@ -70,3 +60,13 @@ def _of_slices(logic: Logic) -> Any:
     """Whether updates are of slices: without optimizer state, where gradients are."""
     anywhere = logic.among(OMEGA, M)
     return logic.either(logic.among(OMEGA, S), logic.both(anywhere, logic.among(GRADS, S, GATHERED)))
+
+
+def _keeps(regime: Regime, logic: Logic, own: Any) -> Any:
+    """Whether a device keeps what its own update leaves: where it has room; of slices, its own.
+
+    `own`: whether it owns the element. Parameters that rest whole get the owners' slices.
+    """
+    either, both, no = logic.either, logic.both, logic.no
+    weights = both(_rests(logic, THETA, own), either(no(_of_slices(logic)), own))
+    return weights if regime.optimizer is Kept.NO_STATE else either(weights, _rests(logic, OMEGA, own))
