@@ -253,8 +253,8 @@ def offload_moves_gradients_down_and_weights_up(k: Kernel) -> tuple[Theorem, ...
 
 
 def _require_updated_slices_alone(claim: str) -> None:
-    """Raise KernelError if a placement's step brings weights that it has not updated, or takes to a host
-    gradients that are not applied there.
+    """Raise KernelError if a placement's step brings weights that it has not updated, or takes to a
+    host gradients that are not applied there.
     """
     modes = [mode.value for mode in Mode]
     for weights, optimizer in product(modes, (*modes, f"{Mode.SHARDED.value}+{Mode.OFFLOADED.value}")):

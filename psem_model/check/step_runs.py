@@ -46,16 +46,19 @@ class StepRun:
     case: Case
     divergence: Divergence | None = None
     why_not: str = ""
+    has_stages: bool = False
 
     @property
     def words(self) -> str:
         """In one line."""
         if self.why_not:
-            return f"no run, as devices cannot execute it: {self.why_not}"
+            return f"no run, as {self.why_not}"
         on = f"on {counted(self.case.devices, 'device')}, {self.case}"
         if self.divergence is None:
             return f"a run {on}, in the simulator {MATCHES}"
-        return f"a run that diverges, {on}, in the simulator: {divergence_text(self.divergence)}"
+        place = self.divergence.place if self.has_stages else replace(self.divergence.place, stage=None)
+        where = divergence_text(replace(self.divergence, place=place))
+        return f"a run that diverges, {on}, in the simulator, modulo a prime: {where}"
 
     def data(self) -> dict[str, Any]:
         """For a program."""
@@ -74,6 +77,11 @@ def small_step_run(step: Step) -> StepRun:
     case = Case(mesh | ({step.pipe: STAGES} if step.pipe else {}), MICRO_STEPS)
     try:
         step = replace(step, programs=tuple(map(_lying, step.programs)))
+        kinds = sum(is_layer(program.part.name) for program in step.programs)
+        if kinds > 1:
+            return StepRun(
+                case, why_not=f"the file does not say which layers are of which of {kinds} kinds"
+            )
         model = _model(step, mesh)
         sizes = model.sizes(1, 1)
         found = DistributedModel(
@@ -89,9 +97,9 @@ def small_step_run(step: Step) -> StepRun:
             axis=step.pipe or "",
             orders=step.orders,
         )
-        return StepRun(case, found.run(1).divergence)
+        return StepRun(case, found.run(1).divergence, has_stages=bool(step.pipe))
     except ValueError as error:
-        return StepRun(case, why_not=str(error))
+        return StepRun(case, why_not=f"devices cannot execute it: {error}")
 
 
 # ---------------------------------------------------------------------------- how values lie
@@ -153,10 +161,8 @@ def _model(step: Step, mesh: Mapping[str, int]) -> Custom:
     if "c" in lengths and "e" in lengths:  # slots of experts: as many as there are tokens for each
         lengths |= {"j": lengths["e"], "c": lengths["b"] * lengths["s"] // lengths["e"]}
     parts = tuple(program.part for program in step.programs)
-    kinds = sum(is_layer(part.name) for part in parts)
-    if kinds > 1:
-        raise LayoutError(f"layers of {kinds} kinds, and the file does not say which are which")
-    return Custom(parts, LAYERS * kinds, tuple((sizes | lengths).items()))
+    layers = LAYERS * any(is_layer(part.name) for part in parts)
+    return Custom(parts, layers, tuple((sizes | lengths).items()))
 
 
 def _placings(step: Step, model: Custom, pipe: Pipeline) -> Iterator[Placing]:

@@ -7,7 +7,7 @@
 What lies otherwise than it is needed is moved as in a model's program (`language.moves`): how it lies
 before and after says by which collective. The derivation takes a placement at its word. Where the word
 of a mode leaves a need unmet (a sharded view, a gradient slice for a whole update), the schedule says
-so, and the verdict rejects it: a placement is realisable when its schedule is accepted.
+so, and the verdict rejects it: it accepts what is realisable (`choosing.requirements`, claim P1).
 """
 
 from __future__ import annotations

@@ -110,9 +110,10 @@ def test_psem_check_shows_where_a_step_that_is_rejected_diverges(tmp_path, psem)
     path = of_changed(tmp_path, OF_ALL, '"batch", "weights"')
     code, out, _ = psem("check", path)
     run = small_step_run(step_of(path.read_text()))
-    words = "a run that diverges, on 4 devices, batch 2 x tensor 2, 2 micro-steps, in the simulator: "
+    on = "a run that diverges, on 4 devices, batch 2 x tensor 2, 2 micro-steps, in the simulator, "
+    where = divergence_text(run.divergence).replace(" of stage 0", "")  # the step has one
     assert code == 1
-    assert words + divergence_text(run.divergence) in out
+    assert f"{on}modulo a prime: {where}" in out
     found = json.loads(psem("check", path, "--json")[1])
     validator("check").validate(found)
     assert found["divergence"]["mesh"] == {"batch": 2, "tensor": 2}
