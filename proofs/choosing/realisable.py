@@ -36,8 +36,8 @@ def modes_decide_what_is_realisable(k: Kernel) -> tuple[Theorem, ...]:
     Each device works on its own samples: activations are sharded, recomputed or offloaded. Optimizer
     state is kept, if there is any. Gradients rest as S only where slices are updated. Without
     a copy of the weights to update from, parameters and optimizer state rest side by side, on devices
-    or on the host. With several micro-steps gradients are kept. Both halves are those of a run on any
-    number of devices, which matches if and only if the modes are realisable. (Claim P1)
+    or on the host. With several micro-steps gradients are kept. A run of the derived step, on any
+    number of devices, has both halves, and matches, if and only if the modes are realisable. (Claim P1)
     """
     for regime, count in zip(REGIMES, COUNTS, strict=True):
         if regime_of(regime.policy, 1 + regime.several) != regime:
