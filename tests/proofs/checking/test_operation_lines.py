@@ -353,8 +353,8 @@ MUTANTS = [
         "a mean multiplies by n",
         "spec",
         "semantics.py",
-        "tuple((axis, -1) for axis in op.axes)",
-        "tuple((axis, 1) for axis in op.axes)",
+        "tuple((axis, -1) for axis in along_devices(op.axes))",
+        "tuple((axis, 1) for axis in along_devices(op.axes))",
     ),
     (
         "moments begin as the weights",
