@@ -12,9 +12,12 @@ from proofs.checking.beside import checked
 from proofs.checking.further_schedules import (
     Further,
     further_schedules,
+    of_a_count_that_grows,
     of_activations_not_kept,
+    of_nothing_times_zero,
     of_samples_made_again,
     of_weights_in_no_state,
+    of_working_copies,
     values_for_slices,
 )
 from proofs.checking.matching_schedules import Accepted, accepted_schedules
@@ -40,7 +43,7 @@ from spec.devices.operators import OTHER, SUM_ALL, NormalForm, Operator, PerDevi
 from spec.language.schedule import MICRO_STEPS, Schedule
 from spec.meaning.match import Copies, Place, divergences, first_difference
 from spec.meaning.reference import Reference, first_divergence, primes, run
-from spec.models.states import MIXED_ADAM, POLICIES
+from spec.models.states import MIXED_ADAM, POLICIES, BytePolicy
 from spec.numbers.arithmetic import ceil_div
 from spec.plans.placement import BATCH, on_batch
 from spec.plans.strategies import STRATEGIES
@@ -74,15 +77,9 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
     for schedule, fit in values_for_slices():
         if check(schedule, {BATCH: 2}).rule != ("" if fit else "room"):
             raise KernelError(f"{k.claim}: values where there is room for slices, which fit: {fit}")
-    again = of_samples_made_again()
-    if check(again, dict.fromkeys(again.axes, 2)).rule != "fresh":
-        raise KernelError(f"{k.claim}: all samples' activations are made again of some")
-    if check(of_activations_not_kept(), {BATCH: 2}).rule != "fresh":
-        raise KernelError(f"{k.claim}: a backward has activations that are not kept")
-    if check(of_weights_in_no_state(), {BATCH: 2}, policy=POLICIES["fp32-sgd"]).rule != "fresh":
-        raise KernelError(f"{k.claim}: weights are in a state that has no room for them")
-    if check(of_zeros(), {BATCH: 2}, policy=POLICIES["fp32-adam"]).rule != "current":
-        raise KernelError(f"{k.claim}: moments are there where zeros are made")
+    for schedule, policy, rule in _answers():
+        if (found := check(schedule, dict.fromkeys(schedule.axes, 2), policy=policy).rule) != rule:
+            raise KernelError(f"{k.claim}: {schedule}: {found or 'accepted'}, and not {rule}")
     return (
         *(_probed(k.part(f"probe_{name(op)}"), op) for op in OPERATORS),
         *(_counted(k.part(f"count_{name(op)}"), op) for op in OPERATORS),
@@ -90,6 +87,19 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
         *(_diverges(k.part(f"broken{i}"), w) for i, w in enumerate(broken_schedules())),
         *(_matches(k.part(f"accepted{i}"), a) for i, a in enumerate(accepted_schedules())),
     )
+
+
+def _answers() -> Iterator[tuple[Schedule, BytePolicy, str]]:
+    """Schedules, each with a policy, and the rule by which it is rejected, if it is."""
+    moments, nothing = POLICIES["fp32-adam"], POLICIES["fp32-sgd"]
+    yield of_samples_made_again(), MIXED_ADAM, "fresh"
+    yield of_activations_not_kept(), MIXED_ADAM, "fresh"
+    yield of_weights_in_no_state(), nothing, "fresh"
+    yield of_zeros(), moments, "current"
+    yield of_nothing_times_zero(), MIXED_ADAM, ""
+    yield of_a_count_that_grows(), MIXED_ADAM, ""
+    yield of_working_copies(), MIXED_ADAM, ""
+    yield of_working_copies(), moments, "agreed"  # no weights are kept
 
 
 def _own_their_chunks(k: Kernel) -> None:

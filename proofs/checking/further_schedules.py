@@ -277,6 +277,29 @@ def of_weights_in_no_state() -> Schedule:
     )
 
 
+def of_nothing_times_zero() -> Schedule:
+    """Data parallelism that adds zero times a gradient that is not there."""
+    fresh = Buffer.FRESH
+    none = operation(Kind.RELEASE, fresh), _scaled(fresh, 0)
+    added = operation(Kind.ACCUMULATE, fresh, GRADIENTS)
+    return around(schedule_of(STRATEGIES["dp"]), first=(*none, added))
+
+
+def of_a_count_that_grows() -> Schedule:
+    """Data parallelism that adds up tokens in every step, which nothing reads."""
+    count = operation(Kind.COUNT, Buffer.TOKENS), operation(Kind.ACCUMULATE, Buffer.TOKENS, TOTAL)
+    return around(schedule_of(STRATEGIES["dp"]), first=count)
+
+
+def of_working_copies() -> Schedule:
+    """ZeRO-1 that gathers its parameters before they are read: between steps most are old."""
+    zero1 = schedule_of(STRATEGIES["zero1"])
+    gather = tuple(op for op in zero1.finish if op.kind is Kind.ALL_GATHER)
+    others = tuple(op for op in zero1.finish if op not in gather)
+    moved = replace(zero1, micro_step=(*gather, *zero1.micro_step), finish=others)
+    return moved.with_rest(State.PARAMETERS, Rest((), working=True))
+
+
 def _of_numbers() -> Iterator[tuple[str, Schedule]]:
     """Divisions by counts, and clips by norms: of multiples, of what is not known, of parts."""
     dp, zero3 = schedule_of(STRATEGIES["dp"]), schedule_of(STRATEGIES["zero3"])

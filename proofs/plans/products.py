@@ -15,6 +15,7 @@ from proofs.plans.listing import listing
 from proofs.plans.matching import match, require_everywhere
 from proofs.plans.steps import (
     require_accepted,
+    require_in_order,
     require_joined,
     require_norms,
     require_one_schedule,
@@ -97,6 +98,7 @@ def products_of_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
     placed = factor("zero1") * factor("tp") * factor("zero1", MODEL_AXES["tp"].name)
     require_told_as_found(placed, parts(GPT))
     require_joined("tp", "tp+sp", parts(GPT))
+    require_in_order(("zero1", "cp", "tp+sp"), parts(GPT), "s")
     require_said_by_schedules()
     for name in SHARED:
         require_one_schedule(name, parts(GPT))

@@ -114,6 +114,14 @@ def require_joined(one: str, other: str, parts: Sequence[Part]) -> None:
         raise KernelError(f"{one}, then {other}: {told} is said to be wrong")
 
 
+def require_in_order(names: Sequence[str], parts: Sequence[Part], index: str) -> None:
+    """Raise KernelError unless a step is rejected whose axes cut an index in the other order."""
+    step = derive(Product(tuple(map(factor, names))), parts)
+    other = replace(step, orders={**step.orders, index: step.orders[index][::-1]})
+    if _wrong(step) is not None or _wrong(other) is None:
+        raise KernelError(f"{' * '.join(names)}: in the other order of {index} it is accepted")
+
+
 def require_said_by_schedules() -> None:
     """Raise KernelError unless a step's schedule alone says all of a model of which nothing is known,
     just where no axis beside that of its samples cuts weights or layers.
