@@ -103,18 +103,20 @@ class Characterised:
         """The run of a step on any number of devices has both halves, and matches, if and only if the
         modes are realisable.
         """
-        runs = Runs(self.regime, self.numbers)
-        both = lift(lambda *m: runs.both_halves(m), self.choices)
-        matches = lift(lambda *m: runs.match(m), self.choices)
+        runs, given = Runs(self.regime, self.numbers), [*self.placed, self.numbers.more]
+        said = {
+            name: self.k.define(name, given, lift(lambda *m, of=of: of(m), self.choices))
+            for name, of in (("run_has_both_halves", runs.both_halves), ("run_matches", runs.match))
+        }
         differ = self.numbers.differ()
         found = [
             self.k.prove(
-                f"a_run_{does}_if_and_only_if_the_modes_are_realisable",
-                said == self.realisable(*self.placed),
+                f"a_{name}_if_and_only_if_the_modes_are_realisable",
+                of(*given) == self.realisable(*self.placed),
                 given=[self.numbers.more >= 0],
-                uses=[differ, self.realisable_is],
+                uses=[differ, self.realisable_is, meaning],
             )
-            for does, said in (("has_both_halves", both), ("matches", matches))
+            for name, (of, meaning) in said.items()
         ]
         return found[0], found[1]
 
