@@ -65,6 +65,7 @@ def damaged_rings(program: Program) -> Iterator[Program]:
             home = Way(axis.name, WHOLE, lies[axis.name], in_turns=True)
             yield _brought(program, value, [Way(axis.name, lies[axis.name], WHOLE), home])
     yield from _with_a_turn_kept(program)
+    yield from _with_another_total(program)
     yield from _with_squares(program)
     yield from _with_other_rows(program)
 
@@ -101,6 +102,21 @@ def with_other_functions(program: Program) -> Iterator[tuple[Line, Program]]:
         if isinstance(line, Operation) and line.does in (Does.APPLY, Does.NORMALISE):
             other = replace(line, function="another")
             yield other, _with_lines(program, {line: other})
+
+
+def _with_another_total(program: Program) -> Iterator[Program]:
+    """With one more log-sum-exp of each row, which merges by the first, and not by itself."""
+    made = {line.makes: line for line in program.forward}
+    for move in program.moves:
+        if move in program.forward and move.by == move.value:
+            again = replace(move.value, name=f"{move.value.name}_again")
+            first = made[move.value]
+            more: dict[Line, Line] = {
+                first: replace(first, makes=again) if isinstance(first, Operation) else first,
+                move: replace(move, value=again),
+            }
+            lines = (each for line in program.forward for each in (line, more.get(line)) if each)
+            yield replace(program, forward=tuple(lines))
 
 
 def _with_squares(program: Program) -> Iterator[Program]:
