@@ -233,10 +233,9 @@ def _once(
         places.said = " ".join(str(op).split())
         execute(op, schedule, places, store, 0)
     for slot in slots:
-        host, found = store.get(slot, (slots[slot], PLACES.index(slot)))
-        if (
-            PLACES.index(slot) != found < len(PLACES)
-        ):  # what is there now may be written before it is read
+        place = PLACES.index(slot)
+        host, found = store.get(slot, (slots[slot], place))
+        if place != found < len(PLACES):  # what is there now may be written before it is read
             store[slot] = host, places._copy(found)
     for slot in slots:
         place = PLACES.index(slot)

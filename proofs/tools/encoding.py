@@ -11,9 +11,9 @@ from functools import lru_cache
 from itertools import product
 from typing import Any
 
-from proofs.trusted.terms import And, BoolVal, EnumSort, If, Not, Or
+from proofs.trusted.terms import And, EnumSort, If, Not, Or
 from spec.choosing.regimes import Kept, Regime, placement_of
-from spec.choosing.requirements import is_realisable
+from spec.choosing.requirements import is_realisable, requirements
 from spec.devices.collectives import COLLECTIVES, Collective
 from spec.devices.layouts import Layout
 from spec.models.states import State
@@ -84,7 +84,9 @@ def over_placements(states: Sequence[Any], value: Callable[[Placement], Any], ot
 
 def realisable(states: Sequence[Any]) -> Any:
     """The constraint that four mode terms describe a realisable placement."""
-    return over_placements(states, lambda _: BoolVal(True), BoolVal(False))
+    regime = Regime(Kept.MASTER_COPY, several=False)
+    modes = Terms(dict(zip(State, states, strict=True)))
+    return And(*requirements(regime, modes).values())
 
 
 def layout(collective: Any, side: str) -> Any:

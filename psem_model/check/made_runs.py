@@ -175,10 +175,7 @@ class Wrong:
     @property
     def devices(self) -> list[Coordinate]:
         """All of them."""
-        found: list[Coordinate] = [()]
-        for axis in self.schedule.axes:
-            found = [(*device, i) for device in found for i in range(self.sizes[axis])]
-        return found
+        return [*product(*(range(self.sizes[axis]) for axis in self.schedule.axes))]
 
     @property
     def reader(self) -> Coordinate:
