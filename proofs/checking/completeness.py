@@ -35,14 +35,16 @@ from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.terms import And, If, Implies, IntSort, RealSort, RealVal, ToReal
 from spec.checking.everywhere import Found, everywhere
 from spec.checking.forms import Forms
-from spec.checking.symbols import Symbol
+from spec.checking.micro_steps import after_micro_steps
+from spec.checking.symbols import EACH, EVERY, LAST, Frozen, MicroStep, Symbol, frozen
 from spec.checking.verdict import check
 from spec.derivation.schedules import schedule_of
 from spec.devices.mesh import Axes, group_size, shard_contains
 from spec.devices.operators import OTHER, SUM_ALL, NormalForm, Operator, PerDevice, Source, sources_of
-from spec.language.schedule import MICRO_STEPS, Schedule
+from spec.language.schedule import MICRO_STEPS, Buffer, Schedule
 from spec.meaning.match import Copies, Place, divergences, first_difference
 from spec.meaning.reference import Reference, first_divergence, primes, run
+from spec.meaning.semantics import Store
 from spec.models.states import MIXED_ADAM, POLICIES, BytePolicy
 from spec.numbers.arithmetic import ceil_div
 from spec.plans.placement import BATCH, on_batch
@@ -74,6 +76,7 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
     sizes_are_found(k)
     _own_their_chunks(k)
     _unknowns_differ(k)
+    _sums_differ(k)
     for schedule, fit in values_for_slices():
         if check(schedule, {BATCH: 2}).rule != ("" if fit else "room"):
             raise KernelError(f"{k.claim}: values where there is room for slices, which fit: {fit}")
@@ -143,6 +146,31 @@ def _unknowns_differ(k: Kernel) -> None:
     unknown += [value for value in of_samples if value != 0]  # a device's own are zero
     if len({*unknown}) < len(unknown):
         raise KernelError(f"{k.claim}: what is not known is twice the same: {unknown}")
+
+
+def _sums_differ(k: Kernel) -> None:
+    """Raise KernelError unless different values, that are of each micro-step or divided by its tokens,
+    have different sums over micro-steps.
+    """
+    place = Buffer.GRADIENTS, ""
+    forms = Forms(Schedule((BATCH,), (), (), ()), {BATCH: 2}, 12, MIXED_ADAM, None, {}, False)
+
+    def sum_of(kind: str, step: int, which: MicroStep, divided: bool) -> Frozen:
+        def body(store: Store, index: MicroStep) -> None:
+            made = forms.symbol(kind, step, index if which == EACH else which)
+            made = forms.divide(made, forms.tokens(index)) if divided else made
+            store[place] = False, forms.add(store[place][1], made)
+
+        left = after_micro_steps(body, forms, {place: (False, {})})
+        return frozen(left[place][1])
+
+    found: dict[Frozen, Any] = {}
+    kinds = "weight", "gradient", "tied", "tokens", "statistic"
+    indices: tuple[MicroStep, ...] = 0, EACH, EVERY, LAST
+    for value in product(kinds, (0, 1), indices, (False, True)):
+        other = found.setdefault(sum_of(*value), value)
+        if other != value:
+            raise KernelError(f"{k.claim}: {value} and {other} have the same sum")
 
 
 def _probed(k: Kernel, operator: Operator) -> Theorem:

@@ -148,6 +148,18 @@ def _of_others() -> Iterator[tuple[str, Schedule]]:
             finish=dp.finish[1:],
         ),
     )
+    aside = operation(Kind.KEEP, FRESH, Buffer.TIED, span=Span.UNIT)
+    own = replace(square, source=Buffer.TIED)
+    of_both = (*fresh, total, aside, replace(own, shift=1), clip, own, clip, total)
+    of_own = (*fresh, total, aside, own, clip, own, clip, total, _scaled(FRESH, -1))
+    yield (
+        "clipped_by_parts_of_others_and_ones_own_and_taken_off_by_ones_own",
+        replace(
+            _replicated(axes),
+            micro_step=(*fresh, total, ADD, RELEASE, *of_both, ADD, RELEASE, *of_own, ADD, RELEASE),
+            finish=dp.finish[1:],
+        ),
+    )
 
 
 def _replicated(axes: Axes) -> Schedule:

@@ -34,7 +34,6 @@ from spec.numbers.any_size import Polynomial, Undecided
 _Held = dict[BufferPart, NormalForm]
 
 LONGEST = 3  # nothing is decided of what a later micro-step than this many still moves
-_INDEXED = ("gradient", "tied", "tokens", "statistic")
 
 
 def after_micro_steps(body: Callable[[Store, MicroStep], None], forms: Forms, store: Store) -> Store:
@@ -143,11 +142,9 @@ def _sum(form: NormalForm, micro_steps: Any) -> NormalForm:
         if not mentions(symbol, EACH):
             result[symbol, word] = micro_steps * times
             continue
-        if mentions(symbol, OWN):
-            raise Undecided("a sum over micro-steps of a function of a sum over micro-steps")
-        own = _renamed(symbol, OWN)
+        own = _renamed(symbol, OWN)  # in sums of earlier steps, too, there is this: but of those steps
         whole = Symbol("summed", symbol.step, EVERY, own)
-        if symbol.kind in _INDEXED:
+        if symbol.which == EACH:
             whole = own._replace(which=EVERY)
         result[whole, word] = times
     return result

@@ -194,7 +194,6 @@ def _merges(program: Program, line: Move, by: Value, lies: Mapping[Value, Lies])
         line.axis in open_ones
         and alike
         and is_itself
-        and {*by.indices} <= {*of.indices}
         and all(
             contract(scaled, has[axis.name].plain, total[axis.name]) == has[axis.name]
             for axis in program.every_axis
