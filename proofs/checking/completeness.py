@@ -18,6 +18,7 @@ from proofs.checking.further_schedules import (
     of_samples_made_again,
     of_weights_in_no_state,
     of_working_copies,
+    placements_by_order,
     values_for_slices,
 )
 from proofs.checking.matching_schedules import Accepted, accepted_schedules
@@ -41,7 +42,7 @@ from spec.checking.verdict import check
 from spec.derivation.schedules import schedule_of
 from spec.devices.mesh import Axes, group_size, shard_contains
 from spec.devices.operators import OTHER, SUM_ALL, NormalForm, Operator, PerDevice, Source, sources_of
-from spec.language.schedule import MICRO_STEPS, Buffer, Schedule
+from spec.language.schedule import MICRO_STEPS, REDUCTIONS, Buffer, Schedule
 from spec.meaning.match import Copies, Place, divergences, first_difference
 from spec.meaning.reference import Reference, first_divergence, primes, run
 from spec.meaning.semantics import Store
@@ -80,6 +81,10 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
     for schedule, fit in values_for_slices():
         if check(schedule, {BATCH: 2}).rule != ("" if fit else "room"):
             raise KernelError(f"{k.claim}: values where there is room for slices, which fit: {fit}")
+    for placement, expected in placements_by_order():
+        sums = [op for op in schedule_of(placement).ops if op.kind in REDUCTIONS]
+        if [(op.kind, op.source, op.axes) for op in sums] != expected:
+            raise KernelError(f"{k.claim}: {placement}: gradients are summed by {sums}")
     for schedule, policy, rule in _answers():
         if (found := check(schedule, dict.fromkeys(schedule.axes, 2), policy=policy).rule) != rule:
             raise KernelError(f"{k.claim}: {schedule}: {found or 'accepted'}, and not {rule}")

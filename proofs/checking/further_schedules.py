@@ -16,7 +16,7 @@ from spec.language.schedule import MICRO_STEPS, Buffer, Kind, Monomial, Op, Rest
 from spec.models.states import State
 from spec.models.training import Loss, Statistics
 from spec.plans.modes import R, S
-from spec.plans.placement import BATCH, on_batch, place_states
+from spec.plans.placement import BATCH, Placement, on_batch, place_states
 from spec.plans.strategies import STRATEGIES
 
 FRESH, GRADIENTS, VIEW, NORM = Buffer.FRESH, Buffer.GRADIENTS, Buffer.VIEW, Buffer.NORM
@@ -369,7 +369,8 @@ def _of_placements() -> Iterator[tuple[str, Schedule]]:
     for axis in hsdp.axes:
         yield f"hsdp_{axis}_first", schedule_of(replace(hsdp, summed_first=(axis,)))
         yield f"hsdp_{axis}_again", schedule_of(replace(hsdp, summed_again=(axis,), uses=2))
-    yield "parameters_on_the_host", schedule_of(on_batch("O", "S", "S", "S"))
+    for modes in product(("O", "S*+O"), ("S", "S+O"), ("S", "S+O")):
+        yield f"{'_'.join(modes)}_on_the_host", schedule_of(on_batch(*modes, "S"))
     yield "states_on_the_host_are_gathered", schedule_of(on_batch("S*", "S*+O", "S*", "S"))
     keep = operation(Kind.KEEP, GRADIENTS, FRESH, span=Span.ALL_UNITS)
     nothing = keep, _scaled(FRESH, 0), ADD, RELEASE
@@ -382,6 +383,19 @@ def _of_placements() -> Iterator[tuple[str, Schedule]]:
         "tied_gradients_one_micro_step_later",
         replace(dp, micro_step=late, finish=(add, *dp.finish, _reset(Buffer.TIED))),
     )
+
+
+def placements_by_order() -> Iterator[tuple[Placement, list[tuple[Kind, Buffer, Axes]]]]:
+    """Placements of whole gradients, updated in slices along one axis, each with its sums in order."""
+    axes = "outer", "inner"
+    modes = {state: dict.fromkeys(axes, mode) for state, mode in DP.items()}
+    placed = place_states(axes, modes | {State.OPTIMIZER: {"outer": R, "inner": S}})
+    scatter = Kind.REDUCE_SCATTER, GRADIENTS, axes[1:]
+    yield placed, [scatter, (Kind.ALL_REDUCE, GRADIENTS, axes[:1])]
+    for waits, kept in ((False, FRESH), (True, GRADIENTS)):
+        first = replace(placed, summed_first=axes[:1], waits=waits)
+        yield first, [(Kind.ALL_REDUCE, kept, axes[:1]), scatter]
+        yield replace(placed, sums_whole=True, waits=waits), [(Kind.ALL_REDUCE, GRADIENTS, axes)]
 
 
 def _of_statistics() -> Iterator[tuple[str, Schedule]]:

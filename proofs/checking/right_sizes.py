@@ -11,7 +11,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise, product
 
-from proofs.checking.matching_schedules import after, tied_parameters
+from proofs.checking.matching_schedules import after, along, tied_parameters
 from proofs.checking.witnesses import around, meant, operation
 from proofs.trusted.kernel import Kernel, KernelError
 from spec.checking.algebra import taker
@@ -65,6 +65,15 @@ def sizes_are_found(k: Kernel) -> None:
         _require_points(k, name, schedule, found)
     _require_undecided(k)
     _require_told(k)
+    both = schedule_of(along(("outer", "inner")))
+    over = Monomial(powers=(("outer", 1), ("inner", -1)))
+    (general, *_) = everywhere(
+        around(both, before=(operation(Kind.SCALE, GRADIENTS, by=over),)), {}
+    ).found
+    if not general.equal or general.equal != general.conditions:
+        raise KernelError(
+            f"{k.claim}: right on as many along both axes, and of {general.equal} it is said"
+        )
     for shift, size in product(range(-5, 6), range(2, 8)):  # who takes the slice of device 0
         takers = {(taker(of, shift) + shift) % size for of in (size, any_size(BATCH))}
         if takers != {0}:

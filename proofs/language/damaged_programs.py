@@ -119,6 +119,13 @@ def _with_another_total(program: Program) -> Iterator[Program]:
             yield replace(program, forward=tuple(lines))
 
 
+def with_operands_turned(program: Program) -> Program:
+    """With the operands of every product in the other order, which is as right as it was."""
+    lines = (line for line in program.lines if isinstance(line, Operation))
+    products = [line for line in lines if line.does is Does.CONTRACT]
+    return _with_lines(program, {line: replace(line, reads=line.reads[::-1]) for line in products})
+
+
 def _with_squares(program: Program) -> Iterator[Program]:
     """With an operand twice in a product of two that have the same indices."""
     for line in program.lines:

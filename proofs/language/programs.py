@@ -7,7 +7,7 @@ and what moves along another is a linear map between elements of one owner.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -18,18 +18,21 @@ from proofs.language.damaged_programs import (
     damaged_rings,
     on_a_ring,
     with_less_kept,
+    with_operands_turned,
     with_other_functions,
     with_other_gradients,
 )
 from proofs.language.line_by_line import read_earlier, so_of_every_line
 from proofs.language.listed_programs import ListedPrograms, ProgramListing
 from proofs.language.program_rules import MERGED, Rule, accepted_rules, rule_is_accepted, rules_in
+from proofs.language.small_parts import of_rows, projection, talking_heads
 from proofs.language.transposes import contractions_have_transposes
 from proofs.models.context import shares_merge_turn_by_turn
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.terms import BoolSort, If, Or
 from spec.checking.programs import check_program, on_whole_values
 from spec.derivation.programs import EVERYTHING, FROM_SLICES, NOTHING, PAIRS, program_of
+from spec.derivation.two_parts import gradients_last
 from spec.devices.layouts import PARTIAL, WHOLE, LayoutError, along
 from spec.language.moves import Axis, Move, move_of
 from spec.language.programs import Line, Program
@@ -46,7 +49,7 @@ from spec.models.transformer import (
     Latent,
     Transformer,
 )
-from spec.models.values import Builder, Does, Operation, Part, Role, Value, misfit
+from spec.models.values import Does, Operation, Part, Role, Value, misfit
 from spec.plans.model_strategies import MODEL_AXES, POSITIONS, copies_within
 
 # one of each kind; sizes do not matter to what is derived
@@ -211,30 +214,6 @@ def must_reject(accepts: Callable[..., object], *damaged: object) -> object:
     raise KernelError(f"{accepts.__name__} accepts what is damaged")
 
 
-def projection() -> Part:
-    """Two products: what goes in and out is needed as it is to lie by nothing but the end."""
-    takes, up, down = (
-        Value(name, indices, role)
-        for name, indices, role in (
-            ("takes", ("b", "s", "h"), Role.STREAM),
-            ("up", ("h", "f"), Role.WEIGHT),
-            ("down", ("f", "h"), Role.WEIGHT),
-        )
-    )
-    part = Builder("projection", takes)
-    wide = part.contract(takes, up, Value("wide", ("b", "s", "f")))
-    return part.part(part.contract(wide, down, replace(takes, name="gives")))
-
-
-def of_rows() -> Part:
-    """Two products, and between them a softmax over an index that weights are cut along."""
-    two = projection()
-    up, down = two.operations
-    odds = Operation(Does.NORMALISE, (up.makes,), replace(up.makes, name="odds"), "softmax", "f")
-    last = replace(down, reads=(odds.makes, *down.reads[1:]))
-    return replace(two, name="of_rows", operations=(up, odds, last))
-
-
 def _checked_in_a_kernel(part: Part) -> set[Rule]:
     """The rules of a layer whose attention is one kernel. Raises KernelError unless its softmax's
     derivative reads of each row what the kernel gave, with its cotangent, summed.
@@ -277,7 +256,8 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     ring = program_of(layer(LLAMA), (RING,))
     sliced = program_of(layer(GPT), (MODEL_AXES["tp+sp"],))
     of_no_turn, *sent_home = on_a_ring(program_of(layer(LLAMA), (MODEL_AXES["cp-all-gather"],)), RING)
-    check_program(of_no_turn)
+    for right in (of_no_turn, *_right_ones()):
+        check_program(right)
     for damaged in (*damaged_rings(ring), *with_less_kept(sliced), *sent_home):
         must_reject(check_program, damaged)
     for line, damaged in (*with_other_functions(ring), *with_other_functions(sliced)):
@@ -289,10 +269,7 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
             raise KernelError(f"{weight.name}: another gradient is said to be wrong")
     _require_names(Value("value", ("s", "g")))
     _require_whole(parts(GPT)[-1], "logits")
-    whole_along = MODEL_AXES[FROM_SLICES_ON]
-    on_two = whole_along, replace(whole_along, name=f"other {whole_along.name}")
-    check_program(program_of(layer(GPT), on_two, FROM_SLICES))
-    check_program(program_of(of_rows(), (TENSOR,)))
+    _require_sums(layer(LLAMA))
     for axis in AXES:
         for damaged in damaged_programs(program_of(projection(), (axis,))):
             must_reject(check_program, damaged)
@@ -304,6 +281,19 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
         runs.of_listed(programs),
         contractions_have_transposes(k.part("transposes")),
     )
+
+
+def _right_ones() -> Iterator[Program]:
+    """Programs that are accepted, with the operands of products in either order, and in two parts."""
+    whole_along = MODEL_AXES[FROM_SLICES_ON]
+    on_two = whole_along, replace(whole_along, name=f"other {whole_along.name}")
+    yield program_of(layer(GPT), on_two, FROM_SLICES)
+    yield program_of(of_rows(), (TENSOR,))
+    for axes in ((RING,), (TENSOR,), (RING, TENSOR)):
+        program = program_of(talking_heads(), axes)
+        yield from (program, gradients_last(program))
+    for program in (program_of(layer(LLAMA), (RING, TENSOR)), program_of(layer(GPT), (whole_along,))):
+        yield from (with_operands_turned(program), gradients_last(program))
 
 
 def _require_names(value: Value) -> None:
@@ -328,6 +318,25 @@ def _require_whole(part: Part, name: str) -> None:
             lies = program.lies[value]
             if value.plain_name == name and [*lies.values()] != [WHOLE, along(POSITIONS)]:
                 raise KernelError(f"{line}: {name} is read as it lies, {lies}")
+    cut = {weight.name for weight in part.weights if TENSOR.rest(weight, part) != WHOLE}
+    whole = replace(part, whole=frozenset(cut))
+    if not cut or any(TENSOR.rest(weight, whole) != WHOLE for weight in part.weights):
+        raise KernelError(f"{part.name}: each device has all words of {cut}, and they rest in slices")
+
+
+def _require_sums(part: Part) -> None:
+    """Raise KernelError unless sums over an axis, and then over its copies, are one over both, and no
+    others are; and a cotangent's terms that go apart are summed one by one.
+    """
+    axis = MODEL_AXES["tp"]
+    other, copies = replace(axis, name="other"), copies_within(axis)
+    program = program_of(part, (axis, copies, other))
+    sums = {program.axes_of(move) for move in program.moves if move.before == PARTIAL}
+    if sums != {(), (axis.name, copies.name), (other.name,)}:
+        raise KernelError(f"{part.name}: sums over {sums}")
+    once, apart = (program_of(replace(part, apart=each), (axis,)).moves for each in (False, True))
+    if len(apart) <= len(once):
+        raise KernelError(f"{part.name}: {len(apart)} moves of terms apart, and {len(once)} of sums")
 
 
 def _require_fit(part: Part) -> None:

@@ -298,6 +298,10 @@ def _require_as_said(plan: str, product: Product, parts: Sequence[Part]) -> None
             (group,) = (group for group in step.groups if name in group.weights)
             if group.schedule != schedule_of(summed):
                 raise KernelError(f"{plan}: {name} is placed, or summed, otherwise than is said")
+    cuts = {axis.name for axis in product.cuts}
+    holds = derive(product, parts[:1], profile=replace(TEXTBOOK, holds=True)).programs[0]
+    if not all(axis.held for axis in holds.axes if axis.name in cuts):
+        raise KernelError(f"{plan}: what is gathered is not held, and the profile holds it")
     for group in step.groups:
         if group.schedule.rest(State.GRADIENTS).sharded and group.schedule.sliced_by_update:
             raise KernelError(f"{plan}: gradients of {group.weights} rest in slices, and leave others")

@@ -48,7 +48,7 @@ def after_micro_steps(body: Callable[[Store, MicroStep], None], forms: Forms, st
         return {place: (host, forms.simplified(form)) for place, (host, form) in found.items()}
 
     begun = [after(store, 0)]
-    while len(begun) < 2 or not all(_alike(begun[-1], begun[-2], p) for p in {*begun[-1], *begun[-2]}):
+    while len(begun) < 2 or not all(_alike(begun[-1], begun[-2], p) for p in begun[-1]):
         if len(begun) > LONGEST:
             raise Undecided("not every micro-step leaves the same buffers, known in the same places")
         begun.append(after(begun[-1], len(begun)))

@@ -52,7 +52,7 @@ def check_program(program: Program) -> Program:
     typed = types_of(program, terms)
     if results(program, typed) != right:
         raise _wrong_gradient(program, typed, terms, known, right)
-    return replace(program, lies={**program.lies, **typed.lies})
+    return replace(program, lies=typed.lies)
 
 
 def types_of(program: Program, terms: Terms) -> Typed:

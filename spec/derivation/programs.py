@@ -150,20 +150,18 @@ class _Work:
         """Write an operation, after the moves that it needs; a partial result is summed at once."""
         reads = [self.now.get(value, value) for value in operation.reads]
         needed: list[Lies] = [{} for _ in reads]
-        made: Lies = {}
         for axis in self.every_axis:
             used = within_stream(axis, needed, self.part)
             lies = needs_of(operation, reads, self.round(reads, needed, used), used, self.part)
             for needs, lie in zip(needed, lies, strict=True):
                 needs[axis.name] = lie
-            made[axis.name] = result(operation, axis, *lies)
         there = tuple(
             self.constant(value, lies) if value.role is Role.CONSTANT else self.bring(value, lies)
             for value, lies in zip(reads, needed, strict=True)
         )
-        makes, line = operation.makes, operation.on(there, operation.makes)
-        self.lies[makes] = made
-        self.write(line)
+        line = operation.on(there, operation.makes)
+        makes = self.emit(line)
+        made = self.lies[makes]
         self.note_inside(line)
         if operation.does is Does.NORMALISE and (makes in self.inside or self.open_in(makes)):
             self.log_totals[there[0].name] = self.total_of(operation, there[0])
@@ -296,7 +294,8 @@ class _Work:
     def settled(self, value: Value, lies: Lies, in_terms: bool = False) -> Value:
         """A value's cotangent: what its uses contribute, summed, and moved to lie as it must.
 
-        `in_terms`: one that is summed later, over the devices that have terms of it.
+        `in_terms`: one that is summed later, over devices that have terms of it. Turns' terms are
+        summed at once.
         """
         lies = self.waiting(value, lies)
         alike: dict[tuple[Lie, ...], list[Value]] = {}
@@ -309,8 +308,9 @@ class _Work:
             apart = self.part.apart and is_summed and not in_terms
             sums += terms if apart else [self.total(value, terms, f"{i}" if i else "")]
         if in_terms and len(sums) == 1:
-            has = self.lies[sums[0]]
-            lies = {a: PARTIAL if (has[a], lie) == (PARTIAL, WHOLE) else lie for a, lie in lies.items()}
+            has, devices = self.lies[sums[0]], (axis.name for axis in self.axes)
+            later = (a for a in devices if (has[a], lies[a]) == (PARTIAL, WHOLE))
+            lies = {**lies, **dict.fromkeys(later, PARTIAL)}
         return self.total(value, [self.bring(term, lies) for term in sums], " whole")
 
     def waiting(self, value: Value, lies: Lies) -> Lies:

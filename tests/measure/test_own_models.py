@@ -78,6 +78,13 @@ def test_an_example_is_accepted_and_is_as_predicted(strategy, model, psem):
     assert psem("simulate", strategy, "--model", model, *run)[0] == 0
 
 
+def test_a_weight_that_each_turn_of_a_ring_reads_has_the_sum_of_all_turns(psem):
+    model = ("--model", EXAMPLES / "models" / "talking_heads.toml")
+    plan = "zero1(2) * tp(2) * cp(2)"
+    assert psem("check", plan, *model)[0] == 0
+    assert psem("simulate", plan, *model, "--sequence", "4", "--micro-batch", "2")[0] == 0
+
+
 def test_a_step_of_a_file_is_predicted_as_the_strategy_that_it_is_derived_from(psem, tmp_path):
     model, file = EXAMPLES / "models" / "mixer.toml", tmp_path / "step.toml"
     file.write_text(psem("derive", "zero1 * tp+sp", "--model", model)[1])

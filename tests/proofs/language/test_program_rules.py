@@ -29,10 +29,10 @@ from proofs.language.programs import (
     checked,
     derived,
     listed,
-    projection,
     require_same_gradients,
     rules_of_parts,
 )
+from proofs.language.small_parts import projection
 from proofs.trusted.kernel import Kernel, KernelError
 from proofs.trusted.terms import And, Or
 from spec.derivation.programs import program_of

@@ -1,0 +1,61 @@
+"""Parts of a few lines, which show what no layer of a model has."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from spec.models.values import Builder, Does, Operation, Part, Role, Value
+
+
+def projection() -> Part:
+    """Two products: what goes in and out is needed as it is to lie by nothing but the end."""
+    takes, up, down = (
+        Value(name, indices, role)
+        for name, indices, role in (
+            ("takes", ("b", "s", "h"), Role.STREAM),
+            ("up", ("h", "f"), Role.WEIGHT),
+            ("down", ("f", "h"), Role.WEIGHT),
+        )
+    )
+    part = Builder("projection", takes)
+    wide = part.contract(takes, up, Value("wide", ("b", "s", "f")))
+    return part.part(part.contract(wide, down, replace(takes, name="gives")))
+
+
+def of_rows() -> Part:
+    """Two products, and between them a softmax over an index that weights are cut along."""
+    two = projection()
+    up, down = two.operations
+    odds = Operation(Does.NORMALISE, (up.makes,), replace(up.makes, name="odds"), "softmax", "f")
+    last = replace(down, reads=(odds.makes, *down.reads[1:]))
+    return replace(two, name="of_rows", operations=(up, odds, last))
+
+
+def talking_heads() -> Part:
+    """Attention whose scores a weight mixes, head by head, before their softmax (arXiv 2003.02436).
+
+    So on a ring a weight is used in each turn, and its gradient is a sum over turns.
+    """
+
+    def weight(name: str, *indices: str) -> Value:
+        return Value(name, indices, Role.WEIGHT)
+
+    takes = Value("takes", ("b", "s", "h"), Role.STREAM)
+    part = Builder("talking_heads", takes)
+
+    def of_heads(name: str, heads: str) -> Value:
+        makes = Value(f"{name}_of", ("b", "s", heads, "d"))
+        return part.contract(takes, weight(name, "h", heads, "d"), makes)
+
+    def of_keys(value: Value) -> Value:
+        return part.rename(
+            value, Value(f"all_{value.name}", ("b", "u", *value.indices[2:])), ("s", "u")
+        )
+
+    queries, key, value = of_heads("query", "g"), of_heads("key", "g"), of_heads("value", "r")
+    scores = part.contract(queries, of_keys(key), Value("scores", ("b", "s", "u", "g")))
+    mixed = part.contract(scores, weight("mix", "g", "r"), Value("mixed", ("b", "s", "u", "r")))
+    shares = part.normalise("softmax", "u", mixed, replace(mixed, name="shares"))
+    context = part.contract(shares, of_keys(value), Value("context", ("b", "s", "r", "d")))
+    gives = part.contract(context, weight("output", "r", "d", "h"), replace(takes, name="gives"))
+    return part.part(gives)
