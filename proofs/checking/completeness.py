@@ -42,11 +42,11 @@ from spec.checking.verdict import check
 from spec.derivation.schedules import schedule_of
 from spec.devices.mesh import Axes, group_size, shard_contains
 from spec.devices.operators import OTHER, SUM_ALL, NormalForm, Operator, PerDevice, Source, sources_of
-from spec.language.schedule import MICRO_STEPS, REDUCTIONS, Buffer, Schedule
+from spec.language.schedule import MICRO_STEPS, REDUCTIONS, Buffer, Kind, Schedule
 from spec.meaning.match import Copies, Place, divergences, first_difference
 from spec.meaning.reference import Reference, first_divergence, primes, run
 from spec.meaning.semantics import Store
-from spec.models.states import MIXED_ADAM, POLICIES, BytePolicy
+from spec.models.states import MIXED_ADAM, POLICIES, BytePolicy, State
 from spec.numbers.arithmetic import ceil_div
 from spec.plans.placement import BATCH, on_batch
 from spec.plans.strategies import STRATEGIES
@@ -85,6 +85,9 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
         sums = [op for op in schedule_of(placement).ops if op.kind in REDUCTIONS]
         if [(op.kind, op.source, op.axes) for op in sums] != expected:
             raise KernelError(f"{k.claim}: {placement}: gradients are summed by {sums}")
+    gathered = schedule_of(on_batch("S*", "S*", "S*", "S*")).ops
+    if {op.state for op in gathered if op.kind is Kind.ALL_GATHER} != {*State}:
+        raise KernelError(f"{k.claim}: what is to be gathered for its use is not")
     for schedule, policy, rule in _answers():
         if (found := check(schedule, dict.fromkeys(schedule.axes, 2), policy=policy).rule) != rule:
             raise KernelError(f"{k.claim}: {schedule}: {found or 'accepted'}, and not {rule}")

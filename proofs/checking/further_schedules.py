@@ -152,14 +152,13 @@ def _of_others() -> Iterator[tuple[str, Schedule]]:
     own = replace(square, source=Buffer.TIED)
     of_both = (*fresh, total, aside, replace(own, shift=1), clip, own, clip, total)
     of_own = (*fresh, total, aside, own, clip, own, clip, total, _scaled(FRESH, -1))
-    yield (
-        "clipped_by_parts_of_others_and_ones_own_and_taken_off_by_ones_own",
-        replace(
-            _replicated(axes),
-            micro_step=(*fresh, total, ADD, RELEASE, *of_both, ADD, RELEASE, *of_own, ADD, RELEASE),
-            finish=dp.finish[1:],
-        ),
-    )
+    twice = (*fresh, total, aside, *(replace(own, shift=1), clip) * 2, total)
+    for name, some in (("others_and_ones_own", of_both), ("others_twice", twice)):
+        ops = (*fresh, total, ADD, RELEASE, *some, ADD, RELEASE, *of_own, ADD, RELEASE)
+        yield (
+            f"clipped_by_parts_of_{name}_and_taken_off_by_ones_own_twice",
+            replace(_replicated(axes), micro_step=ops, finish=dp.finish[1:]),
+        )
 
 
 def _replicated(axes: Axes) -> Schedule:
@@ -399,13 +398,16 @@ def placements_by_order() -> Iterator[tuple[Placement, list[tuple[Kind, Buffer, 
 
 
 def _of_statistics() -> Iterator[tuple[str, Schedule]]:
-    """Statistics that are the first device's along one of two axes."""
+    """Statistics that are the first device's along one of two axes, or begin as a mean of all."""
     both = _replicated(("outer", "inner"))
     forward, backward = both.micro_step
     same = operation(Kind.BROADCAST, Buffer.STATISTICS, axes=both.axes[:1])
     along_one = replace(both, micro_step=(forward, same, backward))
     for whose in (Statistics.FIRST, Statistics.COPY):
         yield f"statistics_of_{whose.name.lower()}_along_one_axis", meant(along_one, statistics=whose)
+    mean = operation(Kind.ALL_REDUCE, Buffer.STATISTICS, axes=EVERYONE, mean=True)
+    first = around(schedule_of(STRATEGIES["dp"]), first=(mean,))
+    yield "statistics_of_copy_that_begin_as_a_mean", meant(first, statistics=Statistics.COPY)
 
 
 def values_for_slices() -> Iterator[tuple[Schedule, bool]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import product
 
 from proofs.checking.symbols import INT, REAL
 from proofs.claim import claim
@@ -25,7 +26,14 @@ from proofs.language.damaged_programs import (
 from proofs.language.line_by_line import read_earlier, so_of_every_line
 from proofs.language.listed_programs import ListedPrograms, ProgramListing
 from proofs.language.program_rules import MERGED, Rule, accepted_rules, rule_is_accepted, rules_in
-from proofs.language.small_parts import of_rows, projection, talking_heads
+from proofs.language.single_rules import (
+    require_fit,
+    require_names,
+    require_right,
+    require_sums,
+    require_whole,
+)
+from proofs.language.small_parts import four_uses, log_totals, of_rows, projection, talking_heads
 from proofs.language.transposes import contractions_have_transposes
 from proofs.models.context import shares_merge_turn_by_turn
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
@@ -33,8 +41,8 @@ from proofs.trusted.terms import BoolSort, If, Or
 from spec.checking.programs import check_program, on_whole_values
 from spec.derivation.programs import EVERYTHING, FROM_SLICES, NOTHING, PAIRS, program_of
 from spec.derivation.two_parts import gradients_last
-from spec.devices.layouts import PARTIAL, WHOLE, LayoutError, along
-from spec.language.moves import Axis, Move, move_of
+from spec.devices.layouts import LayoutError
+from spec.language.moves import Axis, Move
 from spec.language.programs import Line, Program
 from spec.meaning.terms import Terms, differentiated
 from spec.models.parts import layer, parts
@@ -49,8 +57,8 @@ from spec.models.transformer import (
     Latent,
     Transformer,
 )
-from spec.models.values import Does, Operation, Part, Role, Value, misfit
-from spec.plans.model_strategies import MODEL_AXES, POSITIONS, copies_within
+from spec.models.values import Operation, Part, Role, Value
+from spec.plans.model_strategies import MODEL_AXES, copies_within
 
 # one of each kind; sizes do not matter to what is derived
 GPT = Transformer(1, 8, 4, 4, 2, 32, 16, positions=4, dropout=DROPPED)
@@ -172,7 +180,7 @@ def rules_of_parts(programs: Iterable[Program]) -> set[Rule]:
     listed = set[Rule]().union(*map(rules_in, programs))
     found = {*listed}
     for part, axes in (PARTS | FURTHER).items():
-        _require_fit(part)
+        require_fit(part)
         several = SEVERAL if part == layer(LLAMA) else ()
         every = [(), *((axis,) for axis in axes), *several]
         on_axes = checked_on(part, every if part in PARTS else [(TENSOR,)])
@@ -256,8 +264,7 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     ring = program_of(layer(LLAMA), (RING,))
     sliced = program_of(layer(GPT), (MODEL_AXES["tp+sp"],))
     of_no_turn, *sent_home = on_a_ring(program_of(layer(LLAMA), (MODEL_AXES["cp-all-gather"],)), RING)
-    for right in (of_no_turn, *_right_ones()):
-        check_program(right)
+    require_right([of_no_turn, *_right_ones()])
     for damaged in (*damaged_rings(ring), *with_less_kept(sliced), *sent_home):
         must_reject(check_program, damaged)
     for line, damaged in (*with_other_functions(ring), *with_other_functions(sliced)):
@@ -267,9 +274,9 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
         (weight,) = (w for w, gradient in sliced.gradients.items() if damaged.gradients[w] != gradient)
         if must_reject(check_program, damaged) != (sliced.part.name, weight.name):
             raise KernelError(f"{weight.name}: another gradient is said to be wrong")
-    _require_names(Value("value", ("s", "g")))
-    _require_whole(parts(GPT)[-1], "logits")
-    _require_sums(layer(LLAMA))
+    require_names(Value("value", ("s", "g")))
+    require_whole(parts(GPT)[-1], "logits")
+    require_sums(layer(LLAMA))
     for axis in AXES:
         for damaged in damaged_programs(program_of(projection(), (axis,))):
             must_reject(check_program, damaged)
@@ -288,68 +295,13 @@ def _right_ones() -> Iterator[Program]:
     whole_along = MODEL_AXES[FROM_SLICES_ON]
     on_two = whole_along, replace(whole_along, name=f"other {whole_along.name}")
     yield program_of(layer(GPT), on_two, FROM_SLICES)
-    yield program_of(of_rows(), (TENSOR,))
+    for part, axis in product((of_rows(), log_totals(), four_uses()), (TENSOR, MODEL_AXES["tp"])):
+        yield program_of(part, (axis,))
     for axes in ((RING,), (TENSOR,), (RING, TENSOR)):
         program = program_of(talking_heads(), axes)
         yield from (program, gradients_last(program))
     for program in (program_of(layer(LLAMA), (RING, TENSOR)), program_of(layer(GPT), (whole_along,))):
         yield from (with_operands_turned(program), gradients_last(program))
-
-
-def _require_names(value: Value) -> None:
-    """Raise KernelError unless a value that is brought to lie otherwise has a name for each way."""
-    ways = (WHOLE, *map(along, value.indices))
-    for before in (*ways, PARTIAL):
-        others = [(axis, lie) for axis in ("one", "other") for lie in ways if lie != before]
-        names = {move_of(value, axis, before, lie).makes.name for axis, lie in others}
-        if len(names) < len(others):
-            raise KernelError(f"{value.name} lies in {len(others)} ways, and has {len(names)} names")
-
-
-def _require_whole(part: Part, name: str) -> None:
-    """Raise KernelError unless, of a value that is whole along what cuts words, each device reads all
-    words, and along another axis its slice.
-    """
-    program = check_program(
-        program_of(replace(part, whole=frozenset({name})), (TENSOR, MODEL_AXES["cp-all-gather"]))
-    )
-    for line in program.lines:
-        for value in line.reads if isinstance(line, Operation) else ():
-            lies = program.lies[value]
-            if value.plain_name == name and [*lies.values()] != [WHOLE, along(POSITIONS)]:
-                raise KernelError(f"{line}: {name} is read as it lies, {lies}")
-    cut = {weight.name for weight in part.weights if TENSOR.rest(weight, part) != WHOLE}
-    whole = replace(part, whole=frozenset(cut))
-    if not cut or any(TENSOR.rest(weight, whole) != WHOLE for weight in part.weights):
-        raise KernelError(f"{part.name}: each device has all words of {cut}, and they rest in slices")
-
-
-def _require_sums(part: Part) -> None:
-    """Raise KernelError unless sums over an axis, and then over its copies, are one over both, and no
-    others are; and a cotangent's terms that go apart are summed one by one.
-    """
-    axis = MODEL_AXES["tp"]
-    other, copies = replace(axis, name="other"), copies_within(axis)
-    program = program_of(part, (axis, copies, other))
-    sums = {program.axes_of(move) for move in program.moves if move.before == PARTIAL}
-    if sums != {(), (axis.name, copies.name), (other.name,)}:
-        raise KernelError(f"{part.name}: sums over {sums}")
-    once, apart = (program_of(replace(part, apart=each), (axis,)).moves for each in (False, True))
-    if len(apart) <= len(once):
-        raise KernelError(f"{part.name}: {len(apart)} moves of terms apart, and {len(once)} of sums")
-
-
-def _require_fit(part: Part) -> None:
-    """Raise KernelError unless what each operation makes has its indices, and with others has not.
-
-    In forward and in backward.
-    """
-    alone = program_of(part, ())
-    for line in (line for line in alone.lines if isinstance(line, Operation)):
-        unlike = () if line.does is Does.RENAME else (*line.makes.indices, "?")
-        other = replace(line, makes=replace(line.makes, indices=unlike))
-        if misfit(line) or not misfit(other):
-            raise KernelError(f"{line}: it fits other indices, or does not fit its own")
 
 
 def listed() -> dict[str, ProgramListing]:

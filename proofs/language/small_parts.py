@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from spec.models.values import Builder, Does, Operation, Part, Role, Value
+from spec.models.values import LOG_TOTAL, Builder, Does, Operation, Part, Role, Value
 
 
 def projection() -> Part:
@@ -58,4 +58,36 @@ def talking_heads() -> Part:
     shares = part.normalise("softmax", "u", mixed, replace(mixed, name="shares"))
     context = part.contract(shares, of_keys(value), Value("context", ("b", "s", "r", "d")))
     gives = part.contract(context, weight("output", "r", "d", "h"), replace(takes, name="gives"))
+    return part.part(gives)
+
+
+def log_totals() -> Part:
+    """A log-sum-exp of rows, read twice, of which no softmax is there."""
+    takes = Value("takes", ("b", "s", "h"), Role.STREAM)
+    part = Builder("log_totals", takes)
+    every = Value("every", ("h",), Role.CONSTANT, 0)
+    gives = takes
+    for n in range(2):
+        total = part.normalise(LOG_TOTAL, "h", takes, Value(f"total_{n}", ("b", "s")))
+        spread = part.contract(total, every, replace(takes, name=f"spread_{n}"))
+        gives = part.add(gives, spread, replace(takes, name=f"with_{spread.name}"))
+    return part.part(gives)
+
+
+def four_uses() -> Part:
+    """A value that two products with weights that are cut read, and two that are with whole ones."""
+    takes = Value("takes", ("b", "s", "h"), Role.STREAM)
+    part = Builder("four_uses", takes)
+    gives = takes
+    for n in range(2):
+        up, down, scale = (
+            Value(f"{name}_{n}", indices, Role.WEIGHT)
+            for name, indices in (("up", ("h", "f")), ("down", ("f", "h")), ("scale", ("h",)))
+        )
+        wide = part.contract(takes, up, Value(f"wide_{n}", ("b", "s", "f")))
+        for found in (
+            part.contract(wide, down, replace(takes, name=f"narrow_{n}")),
+            part.contract(takes, scale, replace(takes, name=f"scaled_{n}")),
+        ):
+            gives = part.add(gives, found, replace(takes, name=f"with_{found.name}"))
     return part.part(gives)

@@ -35,6 +35,7 @@ from spec.models.transformer import is_layer
 from spec.models.values import Part
 from spec.plans.compose import PIPELINE, Product, factor
 from spec.plans.model_strategies import MODEL_AXES
+from spec.plans.placement import on_batch
 from spec.plans.strategies import STRATEGIES
 
 Programs = Sequence[Program]
@@ -131,6 +132,8 @@ def require_said_by_schedules() -> None:
         step = check_step(derive(factor("zero1") * factor(name), (opaque(),)))
         if step.is_opaque is (name in cutting):
             raise KernelError(f"{name}: of a model of which nothing is known its schedule says all")
+    for activations in "M", "S*", "O":
+        check_step(step_of(schedule_of(on_batch("R", "R", "R", activations)), (opaque(),)))
 
 
 def require_one_schedule(name: str, parts: Sequence[Part]) -> None:
@@ -298,9 +301,8 @@ def _require_as_said(plan: str, product: Product, parts: Sequence[Part]) -> None
             (group,) = (group for group in step.groups if name in group.weights)
             if group.schedule != schedule_of(summed):
                 raise KernelError(f"{plan}: {name} is placed, or summed, otherwise than is said")
-    cuts = {axis.name for axis in product.cuts}
     holds = derive(product, parts[:1], profile=replace(TEXTBOOK, holds=True)).programs[0]
-    if not all(axis.held for axis in holds.axes if axis.name in cuts):
+    if not all(axis.held for axis in holds.axes if axis.name not in product.batch_axes):
         raise KernelError(f"{plan}: what is gathered is not held, and the profile holds it")
     for group in step.groups:
         if group.schedule.rest(State.GRADIENTS).sharded and group.schedule.sliced_by_update:

@@ -288,8 +288,7 @@ class _Work:
         return {axis: PARTIAL if axis in away and lie == WHOLE else lie for axis, lie in lies.items()}
 
     def contribute(self, value: Value, cotangent: Value) -> None:
-        if value.role is not Role.CONSTANT:
-            self.contributed.setdefault(value, []).append(cotangent)
+        self.contributed.setdefault(value, []).append(cotangent)
 
     def settled(self, value: Value, lies: Lies, in_terms: bool = False) -> Value:
         """A value's cotangent: what its uses contribute, summed, and moved to lie as it must.

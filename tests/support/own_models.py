@@ -96,19 +96,29 @@ class Drawn:
         self.given(self.contract(self.applied(mixed), weight(self.named("back"), inside, "s")))
 
     def attention(self):
-        query, key, value = (
-            self.contract(self.now, weight(self.named(n), "h", "g", "d"), ("b", "s", "g", "d"))
-            for n in "qkv"
-        )
-        key, value = (
-            self.part.rename(x, self.value("every", ("b", "u", "g", "d")), ("s", "u"))
-            for x in (key, value)
-        )
+        mixes, scales, scales_shares = (self.draw(st.booleans()) for _ in range(3))
+        heads = "k" if mixes else "g"
+
+        def of_heads(name, heads):
+            made = weight(self.named(name), "h", heads, "d")
+            return self.contract(self.now, made, ("b", "s", heads, "d"))
+
+        def of_keys(name, heads):
+            every = self.value("every", ("b", "u", heads, "d"))
+            return self.part.rename(of_heads(name, heads), every, ("s", "u"))
+
+        def scaled(x, by):
+            return self.contract(x, weight(self.named(by), heads), x.indices) if by else x
+
+        query, key, value = of_heads("q", "g"), of_keys("k", "g"), of_keys("v", heads)
         scores = self.contract(query, key, ("b", "g", "s", "u"))
-        of_pairs = self.value("shares", ("b", "g", "s", "u"))
-        shares = self.part.normalise("softmax", "u", scores, of_pairs)
-        context = self.contract(shares, value, ("b", "s", "g", "d"))
-        self.given(self.contract(context, weight(self.named("out"), "g", "d", "h")))
+        if mixes:
+            scores = self.contract(scores, weight(self.named("mix"), "g", "k"), ("b", "k", "s", "u"))
+        scores = scaled(scores, "scale" * scales)
+        shares = self.part.normalise("softmax", "u", scores, self.value("shares", scores.indices))
+        shares = scaled(shares, "share" * scales_shares)
+        context = self.contract(shares, value, ("b", "s", heads, "d"))
+        self.given(self.contract(context, weight(self.named("out"), heads, "d", "h")))
 
     def of_weights(self):
         """A weight that is made of others: a product of two, a function, or a constant's multiple."""

@@ -1,0 +1,81 @@
+"""E10: rules of programs that the checker, and what is derived, need one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from proofs.trusted.kernel import KernelError
+from spec.checking.programs import check_program
+from spec.derivation.programs import program_of
+from spec.devices.layouts import PARTIAL, WHOLE, along
+from spec.language.moves import move_of
+from spec.language.programs import Program
+from spec.models.values import Does, Operation, Part, Value, misfit
+from spec.plans.model_strategies import MODEL_AXES, POSITIONS, copies_within
+
+_TENSOR = MODEL_AXES["tp+sp"]
+
+
+def require_right(programs: Iterable[Program]) -> None:
+    """Raise KernelError, or LayoutError, unless programs are accepted, and have each line once."""
+    for right in programs:
+        check_program(right)
+        if len({*right.backward}) < len(right.backward):
+            raise KernelError(f"{right.part.name}: a line is in backward twice")
+
+
+def require_names(value: Value) -> None:
+    """Raise KernelError unless a value that is brought to lie otherwise has a name for each way."""
+    ways = (WHOLE, *map(along, value.indices))
+    for before in (*ways, PARTIAL):
+        others = [(axis, lie) for axis in ("one", "other") for lie in ways if lie != before]
+        names = {move_of(value, axis, before, lie).makes.name for axis, lie in others}
+        if len(names) < len(others):
+            raise KernelError(f"{value.name} lies in {len(others)} ways, and has {len(names)} names")
+
+
+def require_whole(part: Part, name: str) -> None:
+    """Raise KernelError unless, of a value that is whole along what cuts words, each device reads all
+    words, and along another axis its slice.
+    """
+    program = check_program(
+        program_of(replace(part, whole=frozenset({name})), (_TENSOR, MODEL_AXES["cp-all-gather"]))
+    )
+    for line in program.lines:
+        for value in line.reads if isinstance(line, Operation) else ():
+            lies = program.lies[value]
+            if value.plain_name == name and [*lies.values()] != [WHOLE, along(POSITIONS)]:
+                raise KernelError(f"{line}: {name} is read as it lies, {lies}")
+    cut = {weight.name for weight in part.weights if _TENSOR.rest(weight, part) != WHOLE}
+    whole = replace(part, whole=frozenset(cut))
+    if not cut or any(_TENSOR.rest(weight, whole) != WHOLE for weight in part.weights):
+        raise KernelError(f"{part.name}: each device has all words of {cut}, and they rest in slices")
+
+
+def require_sums(part: Part) -> None:
+    """Raise KernelError unless sums over an axis, and then over its copies, are one over both, and no
+    others are; and a cotangent's terms that go apart are summed one by one.
+    """
+    axis = MODEL_AXES["tp"]
+    other, copies = replace(axis, name="other"), copies_within(axis)
+    program = program_of(part, (axis, copies, other))
+    sums = {program.axes_of(move) for move in program.moves if move.before == PARTIAL}
+    if sums != {(), (axis.name, copies.name), (other.name,)}:
+        raise KernelError(f"{part.name}: sums over {sums}")
+    once, apart = (program_of(replace(part, apart=each), (axis,)).moves for each in (False, True))
+    if len(apart) <= len(once):
+        raise KernelError(f"{part.name}: {len(apart)} moves of terms apart, and {len(once)} of sums")
+
+
+def require_fit(part: Part) -> None:
+    """Raise KernelError unless what each operation makes has its indices, and with others has not.
+
+    In forward and in backward.
+    """
+    alone = program_of(part, ())
+    for line in (line for line in alone.lines if isinstance(line, Operation)):
+        unlike = () if line.does is Does.RENAME else (*line.makes.indices, "?")
+        other = replace(line, makes=replace(line.makes, indices=unlike))
+        if misfit(line) or not misfit(other):
+            raise KernelError(f"{line}: it fits other indices, or does not fit its own")
