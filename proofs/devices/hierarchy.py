@@ -124,6 +124,9 @@ class _Levels:
         )
 
 
+OUTERMOST = "outermost"  # a third level
+
+
 @claim("K2")
 def reduction_over_two_axes_is_over_their_product(k: Kernel) -> tuple[Theorem, ...]:
     """Sums along one axis and then the other, in either order, are sums over all device numbers.
@@ -202,8 +205,11 @@ def _slices_between(k: Kernel, moves: LevelMoves) -> Theorem:
 
 
 def _volumes(k: Kernel) -> tuple[Theorem, ...]:
-    n, m, cell = k.reals("n m cell")
+    n, m, cell, some = k.reals("n m cell some")
     sizes = {INNER: n, OUTER: m}
+    down, up = ([(level, half) for level in (INNER, OUTER)] for half in (REDUCE_SCATTER, ALL_GATHER))
+    of_three = (*down, (OUTERMOST, ALL_REDUCE), *reversed(up))
+    on_three = volumes(of_three, {**sizes, OUTERMOST: some}, cell)
     sent, other, in_turn = (
         volumes(moves, sizes, cell) for moves in (HIERARCHICAL, OUTER_FIRST, ONE_AFTER_THE_OTHER)
     )
@@ -223,6 +229,11 @@ def _volumes(k: Kernel) -> tuple[Theorem, ...]:
         k.prove(
             "in_sum_that_of_a_flat_all_reduce",
             sent[INNER] + sent[OUTER] == ALL_REDUCE.volume(n * m, cell),
+        ),
+        k.prove(
+            "of_three_levels_too",
+            on_three[INNER] + on_three[OUTER] + on_three[OUTERMOST]
+            == ALL_REDUCE.volume(n * m * some, cell),
         ),
         k.prove(
             "outside_first_sends_as_much_in_sum",

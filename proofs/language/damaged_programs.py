@@ -137,13 +137,25 @@ def _with_squares(program: Program) -> Iterator[Program]:
 
 
 def _with_other_rows(program: Program) -> Iterator[Program]:
-    """With another number for each row, or one more, in a softmax that reads one."""
+    """With another number for each row, one more, or one for several, in a softmax that reads one."""
     of_rows = [line for line in program.backward if isinstance(line, Operation) and _reads_rows(line)]
     rows = dict.fromkeys(line.reads[-1] for line in of_rows)
     for line in of_rows:
         *reads, own = line.reads
         for last in ((own, own), *((other,) for other in rows if other != own)):
             yield _with_lines(program, {line: replace(line, reads=(*reads, *last))})
+    for made in (line for line in program.backward if line.makes in rows):
+        fewer = replace(made.makes, indices=made.makes.indices[1:])
+        yield _with_lines(program, _making_another(program, made, fewer))
+
+
+def _making_another(program: Program, line: Line, made: Value) -> dict[Line, Line]:
+    """A line that makes another value, and the operations that read that."""
+    readers = (r for r in program.lines if isinstance(r, Operation) and line.makes in r.reads)
+    others: dict[Line, Line] = {
+        r: replace(r, reads=tuple(made if v == line.makes else v for v in r.reads)) for r in readers
+    }
+    return others | {line: replace(line, makes=made)}
 
 
 def _reads_rows(line: Operation) -> bool:

@@ -28,6 +28,7 @@ from proofs.language.listed_programs import ListedPrograms, ProgramListing
 from proofs.language.program_rules import MERGED, Rule, accepted_rules, rule_is_accepted, rules_in
 from proofs.language.single_rules import (
     require_fit,
+    require_in_full,
     require_names,
     require_right,
     require_sums,
@@ -277,6 +278,7 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     require_names(Value("value", ("s", "g")))
     require_whole(parts(GPT)[-1], "logits")
     require_sums(layer(LLAMA))
+    require_in_full(layer(LLAMA))
     for axis in AXES:
         for damaged in damaged_programs(program_of(projection(), (axis,))):
             must_reject(check_program, damaged)

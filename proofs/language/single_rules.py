@@ -11,7 +11,7 @@ from spec.derivation.programs import program_of
 from spec.devices.layouts import PARTIAL, WHOLE, along
 from spec.language.moves import move_of
 from spec.language.programs import Program
-from spec.models.values import Does, Operation, Part, Value, misfit
+from spec.models.values import FULL, Does, Operation, Part, Value, misfit
 from spec.plans.model_strategies import MODEL_AXES, POSITIONS, copies_within
 
 _TENSOR = MODEL_AXES["tp+sp"]
@@ -66,6 +66,15 @@ def require_sums(part: Part) -> None:
     once, apart = (program_of(replace(part, apart=each), (axis,)).moves for each in (False, True))
     if len(apart) <= len(once):
         raise KernelError(f"{part.name}: {len(apart)} moves of terms apart, and {len(once)} of sums")
+
+
+def require_in_full(part: Part) -> None:
+    """Raise KernelError unless cotangents go home round a ring in fp32, just where the axis says so."""
+    for in_full in (False, True):
+        program = program_of(part, (replace(MODEL_AXES["cp"], in_full=in_full),))
+        home = [move.value.width for move in program.moves if move.collective == "ring_reduce"]
+        if {width == FULL for width in home} != {in_full}:
+            raise KernelError(f"{part.name}: {home} bytes an element go round, in full: {in_full}")
 
 
 def require_fit(part: Part) -> None:

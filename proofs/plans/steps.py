@@ -8,6 +8,7 @@ from itertools import permutations
 from typing import Any
 
 from proofs.language.program_rules import accepted_rules
+from proofs.plans.as_profiles_say import require_as_profiles_say
 from proofs.plans.norms import (
     DEVICES,
     axes_of,
@@ -28,7 +29,7 @@ from spec.language.schedule import Buffer, Kind, Op, Phase, Schedule, Span
 from spec.language.steps import Group, Step
 from spec.models.layers import EVERY_LAYER, ROOT, HeldUnits, Layers
 from spec.models.opaque import opaque
-from spec.models.profiles import TEXTBOOK, Padding, Units
+from spec.models.profiles import TEXTBOOK, Units
 from spec.models.states import State
 from spec.models.training import PLAIN
 from spec.models.transformer import is_layer
@@ -63,9 +64,8 @@ def require_accepted(names: tuple[str, ...], parts: Sequence[Part]) -> None:
     clips = [replace(step, groups=(unclipped, *some)).clips for some in ((), others)]
     if step.root != ends or clips != [False, bool(others)]:
         raise KernelError(f"{plan}: its root is {step.root}, or it is not said to clip")
-    _require_as_said(plan, product, parts)
+    require_as_profiles_say(plan, product, parts)
     _require_placed(plan, product, parts, step)
-    _require_units(plan, product, parts)
     _require_layers_made_again(plan, step.programs, derive(product, parts, again=EVERYTHING).programs)
     _require_faults_are_found(plan, step)
     _require_told_of_norms(plan, step)
@@ -284,31 +284,6 @@ def _is_accepted_of_its_own(step: Step, in_micro_step: bool) -> bool:
     return accepted or (not in_micro_step and every_slice_counts_once(other))
 
 
-def _require_as_said(plan: str, product: Product, parts: Sequence[Part]) -> None:
-    """Raise KernelError unless states are where the product says, and summed as a profile says along
-    axes that cut weights; and gradients that rest in slices leave none.
-    """
-    along = derive(product, parts).gradients_over()
-    over_cuts = any({*summed} & {*product.cuts_weights} for summed, _ in along.values())
-    others = replace(TEXTBOOK, uses=2), replace(TEXTBOOK, sums_first=True)
-    for profile in (*others, TEXTBOOK) if over_cuts else (TEXTBOOK,):
-        step = derive(product, parts, profile=profile)
-        for name, over in along.items():
-            placed = product.states_of(*over)
-            cut = tuple(axis for axis in placed.axes if axis in product.cuts_weights)
-            first, again = (cut if says else () for says in (profile.sums_first, profile.uses == 2))
-            summed = replace(placed, summed_first=first, summed_again=again, uses=profile.uses)
-            (group,) = (group for group in step.groups if name in group.weights)
-            if group.schedule != schedule_of(summed):
-                raise KernelError(f"{plan}: {name} is placed, or summed, otherwise than is said")
-    holds = derive(product, parts[:1], profile=replace(TEXTBOOK, holds=True)).programs[0]
-    if not all(axis.held for axis in holds.axes if axis.name not in product.batch_axes):
-        raise KernelError(f"{plan}: what is gathered is not held, and the profile holds it")
-    for group in step.groups:
-        if group.schedule.rest(State.GRADIENTS).sharded and group.schedule.sliced_by_update:
-            raise KernelError(f"{plan}: gradients of {group.weights} rest in slices, and leave others")
-
-
 def _require_placed(plan: str, product: Product, parts: Sequence[Part], typed: Step) -> None:
     """Raise KernelError unless a profile's states are where it says, and such a step is accepted.
 
@@ -333,40 +308,6 @@ def _require_placed(plan: str, product: Product, parts: Sequence[Part], typed: S
     if step.held_layers not in (of_some or {EVERY_LAYER}):
         raise KernelError(f"{plan}: other layers are said to have a schedule of their own")
     _require_each_layer_once(plan, step)
-
-
-def _require_units(plan: str, product: Product, parts: Sequence[Part]) -> None:
-    """Raise KernelError unless of units that several parts of a stage use what passes is held whole.
-
-    And of no others; weights that are one vector, or have owners, have no units.
-    """
-    plain = derive(product, parts)
-    several = {name for name, of in plain.uses.items() if len(of) > 1 and product.pipe is None}
-    for units, padding, whole in (
-        (Units.LAYER, Padding.ELEMENT, several),
-        (Units.PARAMETER, Padding.ROW, several),
-        (Units.ROOT, Padding.ELEMENT, plain.root),
-        (Units.ROOT, Padding.VECTOR, set[str]()),
-        (Units.LAYER, Padding.VECTOR, set[str]()),
-        (Units.PARAMETER, Padding.WEIGHT, set[str]()),
-        (Units.LARGEST, Padding.ELEMENT, set[str]()),
-    ):
-        profile = replace(TEXTBOOK, units=units, padding=padding)
-        schedules = _by_weight(derive(product, parts, profile=profile))
-        for name, schedule in _by_weight(plain).items():
-            if schedules[name] != (_held_whole(schedule) if name in whole else schedule):
-                raise KernelError(f"{plan}: with units {units.value} {name} passes otherwise")
-
-
-def _held_whole(schedule: Schedule) -> Schedule:
-    """The schedule, if all that takes room in a micro-step did so whole."""
-    ops = [replace(op, span=Span.ALL_UNITS) if op.takes_room else op for op in schedule.micro_step]
-    return replace(schedule, micro_step=tuple(ops))
-
-
-def _by_weight(step: Step) -> dict[str, Schedule]:
-    """The schedule of each weight."""
-    return {name: group.schedule for group in step.groups for name in group.weights}
 
 
 def _require_each_layer_once(plan: str, step: Step) -> None:

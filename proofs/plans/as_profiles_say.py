@@ -1,0 +1,93 @@
+"""K5: what products derive is placed, summed and held as a profile says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from proofs.trusted.kernel import KernelError
+from spec.derivation.schedules import schedule_of
+from spec.derivation.steps import derive
+from spec.language.schedule import Schedule, Span
+from spec.language.steps import Step
+from spec.models.profiles import TEXTBOOK, Padding, Units
+from spec.models.states import State
+from spec.models.values import Part
+from spec.plans.compose import Product
+
+
+def require_as_profiles_say(plan: str, product: Product, parts: Sequence[Part]) -> None:
+    """Raise KernelError unless states, axes and units are as profiles say."""
+    _require_states(plan, product, parts)
+    _require_axes(plan, product, parts)
+    _require_units(plan, product, parts)
+
+
+def _require_states(plan: str, product: Product, parts: Sequence[Part]) -> None:
+    """Raise KernelError unless states are where the product says, and summed as a profile says along
+    axes that cut weights; and gradients that rest in slices leave none.
+    """
+    along = derive(product, parts).gradients_over()
+    over_cuts = any({*summed} & {*product.cuts_weights} for summed, _ in along.values())
+    others = replace(TEXTBOOK, uses=2), replace(TEXTBOOK, sums_first=True)
+    for profile in (*others, TEXTBOOK) if over_cuts else (TEXTBOOK,):
+        step = derive(product, parts, profile=profile)
+        for name, over in along.items():
+            placed = product.states_of(*over)
+            cut = tuple(axis for axis in placed.axes if axis in product.cuts_weights)
+            first, again = (cut if says else () for says in (profile.sums_first, profile.uses == 2))
+            summed = replace(placed, summed_first=first, summed_again=again, uses=profile.uses)
+            (group,) = (group for group in step.groups if name in group.weights)
+            if group.schedule != schedule_of(summed):
+                raise KernelError(f"{plan}: {name} is placed, or summed, otherwise than is said")
+    for group in step.groups:
+        if group.schedule.rest(State.GRADIENTS).sharded and group.schedule.sliced_by_update:
+            raise KernelError(f"{plan}: gradients of {group.weights} rest in slices, and leave others")
+
+
+def _require_axes(plan: str, product: Product, parts: Sequence[Part]) -> None:
+    """Raise KernelError unless what is gathered is held, and rings bring all at once and sum in fp32,
+    just where a profile says so.
+    """
+    for says in (False, True):
+        profile = replace(TEXTBOOK, holds=says, rings_in_full=says, at_once=says)
+        for axis in derive(product, parts[:1], profile=profile).programs[0].axes:
+            held, of_ring = (
+                says and is_so for is_so in (axis.name not in product.batch_axes, axis.ring)
+            )
+            if (axis.held, axis.in_full, axis.at_once) != (held, bool(of_ring), bool(of_ring)):
+                raise KernelError(f"{plan}: along {axis.name} it is otherwise than the profile says")
+
+
+def _require_units(plan: str, product: Product, parts: Sequence[Part]) -> None:
+    """Raise KernelError unless of units that several parts of a stage use what passes is held whole.
+
+    And of no others; weights that are one vector, or have owners, have no units.
+    """
+    plain = derive(product, parts)
+    several = {name for name, of in plain.uses.items() if len(of) > 1 and product.pipe is None}
+    for units, padding, whole in (
+        (Units.LAYER, Padding.ELEMENT, several),
+        (Units.PARAMETER, Padding.ROW, several),
+        (Units.ROOT, Padding.ELEMENT, plain.root),
+        (Units.ROOT, Padding.VECTOR, set[str]()),
+        (Units.LAYER, Padding.VECTOR, set[str]()),
+        (Units.PARAMETER, Padding.WEIGHT, set[str]()),
+        (Units.LARGEST, Padding.ELEMENT, set[str]()),
+    ):
+        profile = replace(TEXTBOOK, units=units, padding=padding)
+        schedules = _by_weight(derive(product, parts, profile=profile))
+        for name, schedule in _by_weight(plain).items():
+            if schedules[name] != (_held_whole(schedule) if name in whole else schedule):
+                raise KernelError(f"{plan}: with units {units.value} {name} passes otherwise")
+
+
+def _held_whole(schedule: Schedule) -> Schedule:
+    """The schedule, if all that takes room in a micro-step did so whole."""
+    ops = [replace(op, span=Span.ALL_UNITS) if op.takes_room else op for op in schedule.micro_step]
+    return replace(schedule, micro_step=tuple(ops))
+
+
+def _by_weight(step: Step) -> dict[str, Schedule]:
+    """The schedule of each weight."""
+    return {name: group.schedule for group in step.groups for name in group.weights}
