@@ -28,13 +28,14 @@ from proofs.language.listed_programs import ListedPrograms, ProgramListing
 from proofs.language.program_rules import MERGED, Rule, accepted_rules, rule_is_accepted, rules_in
 from proofs.language.single_rules import (
     require_fit,
+    require_gathered_again,
     require_in_full,
     require_names,
     require_right,
     require_sums,
     require_whole,
 )
-from proofs.language.small_parts import four_uses, log_totals, of_rows, projection, talking_heads
+from proofs.language.small_parts import log_totals, many_uses, of_rows, projection, talking_heads
 from proofs.language.transposes import contractions_have_transposes
 from proofs.models.context import shares_merge_turn_by_turn
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
@@ -279,6 +280,7 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     require_whole(parts(GPT)[-1], "logits")
     require_sums(layer(LLAMA))
     require_in_full(layer(LLAMA))
+    require_gathered_again(layer(LLAMA))
     for axis in AXES:
         for damaged in damaged_programs(program_of(projection(), (axis,))):
             must_reject(check_program, damaged)
@@ -297,7 +299,7 @@ def _right_ones() -> Iterator[Program]:
     whole_along = MODEL_AXES[FROM_SLICES_ON]
     on_two = whole_along, replace(whole_along, name=f"other {whole_along.name}")
     yield program_of(layer(GPT), on_two, FROM_SLICES)
-    for part, axis in product((of_rows(), log_totals(), four_uses()), (TENSOR, MODEL_AXES["tp"])):
+    for part, axis in product((of_rows(), log_totals(), many_uses()), (TENSOR, MODEL_AXES["tp"])):
         yield program_of(part, (axis,))
     for axes in ((RING,), (TENSOR,), (RING, TENSOR)):
         program = program_of(talking_heads(), axes)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from proofs.trusted.kernel import KernelError
 from spec.checking.programs import check_program
-from spec.derivation.programs import program_of
+from spec.derivation.programs import EVERYTHING, program_of
 from spec.devices.layouts import PARTIAL, WHOLE, along
 from spec.language.moves import move_of
 from spec.language.programs import Program
@@ -18,11 +18,11 @@ _TENSOR = MODEL_AXES["tp+sp"]
 
 
 def require_right(programs: Iterable[Program]) -> None:
-    """Raise KernelError, or LayoutError, unless programs are accepted, and have each line once."""
+    """Raise KernelError, or LayoutError, unless programs are accepted, with each value made once."""
     for right in programs:
         check_program(right)
-        if len({*right.backward}) < len(right.backward):
-            raise KernelError(f"{right.part.name}: a line is in backward twice")
+        if len({line.makes for line in right.backward}) < len(right.backward):
+            raise KernelError(f"{right.part.name}: a value is made in backward twice")
 
 
 def require_names(value: Value) -> None:
@@ -66,6 +66,19 @@ def require_sums(part: Part) -> None:
     once, apart = (program_of(replace(part, apart=each), (axis,)).moves for each in (False, True))
     if len(apart) <= len(once):
         raise KernelError(f"{part.name}: {len(apart)} moves of terms apart, and {len(once)} of sums")
+
+
+def require_gathered_again(part: Part) -> None:
+    """Raise KernelError unless, where all is made again, what forward gathered is gathered for backward
+    alone, if the part says so.
+    """
+    for says in (False, True):
+        program = program_of(replace(part, gathers_again=says), (_TENSOR,), EVERYTHING)
+        gathers = (m.makes.name for m in program.moves if m.collective == "all_gather")
+        if any(name.endswith(" again") for name in gathers) is not says:
+            raise KernelError(
+                f"{part.name}: what is gathered for backward alone is not as the part says"
+            )
 
 
 def require_in_full(part: Part) -> None:

@@ -74,11 +74,11 @@ def log_totals() -> Part:
     return part.part(gives)
 
 
-def four_uses() -> Part:
-    """A value that two products with weights that are cut read, and two that are with whole ones."""
+def many_uses() -> Part:
+    """A value that two products with weights that are cut read, two with whole ones, and its square."""
     takes = Value("takes", ("b", "s", "h"), Role.STREAM)
-    part = Builder("four_uses", takes)
-    gives = takes
+    part = Builder("many_uses", takes)
+    gives = part.contract(takes, takes, replace(takes, name="squares"))
     for n in range(2):
         up, down, scale = (
             Value(f"{name}_{n}", indices, Role.WEIGHT)

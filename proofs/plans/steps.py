@@ -302,7 +302,8 @@ def _require_placed(plan: str, product: Product, parts: Sequence[Part], typed: S
         says = {name in step.root or is_last for name in group.weights}
         waits = not group.schedule.rest(State.GRADIENTS).sharded
         leaves = group.schedule.sliced_by_update == group.schedule.rest(State.OPTIMIZER).sharded
-        if not (waits and leaves) or (held and held != says):
+        of_all = group.layers == EVERY_LAYER and not {*group.weights} <= step.root
+        if not (waits and leaves) or (held and (held != says or of_all)):
             raise KernelError(f"{plan}: {group.weights} are placed otherwise than the profile says")
     of_some = {group.layers for group in step.groups} - {EVERY_LAYER}
     if step.held_layers not in (of_some or {EVERY_LAYER}):

@@ -218,7 +218,7 @@ def result(operation: Operation, axis: Axis, *lies: Lie) -> Lie:
     if not operation.backward:
         return normalised(nonlinear(*lies), operation.over)
     # a cotangent times a derivative: linear in the one, not in what the other is computed from
-    if operation.over and along(operation.over) in lies:
+    if along(operation.over) in lies:
         raise LayoutError(f"{operation.over} is needed whole, and is cut")
     indices = operation.makes.indices
     if any(lie != first for lie in lies[2:]):

@@ -41,7 +41,7 @@ def layout_in_turns(operation: Operation, *lies: Lie) -> Lie | None:
     Raises LayoutError for what is not linear in such a softmax, or not for each of its rows alone.
     """
     slices = along(operation.over)
-    if operation.does is Does.NORMALISE and lies[0] == slices and operation.over:
+    if operation.does is Does.NORMALISE and lies[0] == slices:
         return _normalised(operation, *lies)
     open_ones = [(v, lie) for v, lie in zip(operation.reads, lies, strict=True) if lie.shares_of]
     if not open_ones:
@@ -60,7 +60,7 @@ def _normalised(operation: Operation, *lies: Lie) -> Lie:
     scores, known = operation.reads[0].name, lies[1:]
     if operation.function == LOG_TOTAL:
         return Lie(Layout.PARTIAL, shares_of=scores, log_total=True)
-    if operation.function == "softmax" and not operation.backward and not known:
+    if operation.function == "softmax" and not known:
         return lies[0]._replace(shares_of=scores)
     needed = (along(operation.over), WHOLE) if operation.backward else (WHOLE,)
     return lies[0] if known == needed else normalised(lies[0], operation.over)
