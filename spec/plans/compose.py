@@ -178,7 +178,8 @@ def with_copies(
 
     `heads`: of keys and values; `group`: heads that share one. An axis that cuts heads, and has a
     multiple of those that are left to cut, becomes two: so many devices as there are, and copies
-    within. States over all axes are so over both. As it is, where a group is not cut evenly.
+    within. States that are placed along the one are placed so along both. As it is, where a group is
+    not cut evenly.
     """
     found: list[Factor] = []
     names: dict[str, tuple[str, ...]] = {}
@@ -197,7 +198,20 @@ def with_copies(
             group //= size // heads
         heads = max(1, heads // size)
     along = tuple(name for axis in product.axes for name in names.get(axis, (axis,)))
-    return Product(tuple(found)), {axis: sizes[axis] for axis in along}
+    placed = (f if f.cuts else _on_each(f, names) for f in found)
+    return Product(tuple(placed)), {axis: sizes[axis] for axis in along}
+
+
+def _on_each(factor: Factor, names: Mapping[str, tuple[str, ...]]) -> Factor:
+    """A factor of states or layers, with some of its axes as several."""
+    axes = tuple(name for axis in factor.axes for name in names.get(axis, (axis,)))
+    if factor.states is None or axes == factor.axes:
+        return factor
+    modes = {
+        state: {name: mode for axis, mode in found for name in names.get(axis, (axis,))}
+        for state, found in factor.states.modes
+    }
+    return replace(factor, axes=axes, states=place_states(axes, modes, factor.states.hold))
 
 
 def combined(placements: Iterable[Placement]) -> Placement:
