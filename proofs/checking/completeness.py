@@ -91,6 +91,9 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
     for schedule, policy, rule in _answers():
         if (found := check(schedule, dict.fromkeys(schedule.axes, 2), policy=policy).rule) != rule:
             raise KernelError(f"{k.claim}: {schedule}: {found or 'accepted'}, and not {rule}")
+        sizes = dict.fromkeys(schedule.axes, 2)
+        if not rule and first_divergence(schedule, sizes, micro_steps=2, data=DATA):
+            raise KernelError(f"{k.claim}: {schedule} is accepted, and diverges")
     return (
         *(_probed(k.part(f"probe_{name(op)}"), op) for op in OPERATORS),
         *(_counted(k.part(f"count_{name(op)}"), op) for op in OPERATORS),

@@ -78,6 +78,18 @@ def _of_micro_steps() -> Iterator[tuple[str, Schedule]]:
     wrong = summed, replace(forward, source=VIEW), replace(fresh, source=VIEW)
     each = _with(dp, (forward, backward, *wrong, ADD), off, ADD)
     yield "gradients_at_sums_are_added_and_the_last_taken_off_as_often", each
+    yield "the_view_of_the_micro_step_before_is_kept", _of_the_view_before(dp)
+
+
+def _of_the_view_before(dp: Schedule) -> Schedule:
+    """Micro-steps hand on the view that the one before read, and the step's last goes to parameters."""
+    before = Buffer.OPTIMIZER_VIEW
+    hand_on = operation(Kind.KEEP, VIEW, before, span=Span.ALL_UNITS)
+    see = operation(Kind.KEEP, PARAMETERS, VIEW, span=Span.ALL_UNITS)
+    back = operation(Kind.KEEP, before, PARAMETERS)
+    gone = (operation(Kind.RELEASE, view) for view in (VIEW, before))
+    micro_step = (hand_on, see, *(replace(op, source=VIEW) for op in dp.micro_step))
+    return replace(dp, micro_step=micro_step, finish=(back, *dp.finish, *gone))
 
 
 def _of_growing_views() -> Schedule:

@@ -231,8 +231,10 @@ class Reference:
         if training.loss is Loss.TOKEN_MEAN:
             count = sum(self.data("tokens", self.step, m, d) for m in micro_steps for d in self.devices)
             whole = [divided(g, count) for g in whole]
-        square_norm = sum(g * g for g in whole) if training.clip else 0
-        return [divided(g, 1 + square_norm) for g in whole] if training.clip else whole
+        if training.clip:
+            square_norm = sum(g * g for g in whole)
+            whole = [divided(g, 1 + square_norm) for g in whole]
+        return whole
 
     def single(self, step: int) -> tuple[list[Any], list[Any]]:
         """A single device's weights and moments when a step begins."""
