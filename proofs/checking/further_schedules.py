@@ -164,8 +164,12 @@ def _of_others() -> Iterator[tuple[str, Schedule]]:
     own = replace(square, source=Buffer.TIED)
     of_both = (*fresh, total, aside, replace(own, shift=1), clip, own, clip, total)
     of_own = (*fresh, total, aside, own, clip, own, clip, total, _scaled(FRESH, -1))
-    twice = (*fresh, total, aside, *(replace(own, shift=1), clip) * 2, total)
-    for name, some in (("others_and_ones_own", of_both), ("others_twice", twice)):
+    both_of_others = (*(replace(own, shift=1), clip) * 2, total)
+    for name, some in (
+        ("others_and_ones_own", of_both),
+        ("others_twice", (*fresh, total, aside, *both_of_others)),
+        ("others_of_terms_twice", (*fresh, aside, total, *both_of_others)),
+    ):
         ops = (*fresh, total, ADD, RELEASE, *some, ADD, RELEASE, *of_own, ADD, RELEASE)
         yield (
             f"clipped_by_parts_of_{name}_and_taken_off_by_ones_own_twice",
@@ -386,6 +390,8 @@ def _of_placements() -> Iterator[tuple[str, Schedule]]:
     keep = operation(Kind.KEEP, GRADIENTS, FRESH, span=Span.ALL_UNITS)
     nothing = keep, _scaled(FRESH, 0), ADD, RELEASE
     yield "no_times_the_gradients_are_added", around(schedule_of(STRATEGIES["dp"]), before=nothing)
+    again = schedule_of(on_batch("R", "R", "R", "M"))
+    yield "statistics_where_forward_runs_again", meant(again, statistics=Statistics.COPY)
     dp = meant(schedule_of(STRATEGIES["dp"]), tied=True)
     forward, backward = dp.micro_step
     add = operation(Kind.ACCUMULATE, Buffer.TIED, GRADIENTS)

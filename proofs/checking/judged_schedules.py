@@ -42,6 +42,7 @@ LEFT_OUT = {  # by what T4 does not cover
         "statistics_of_the_first",
         "statistics_of_the_firsts_copy",
         "statistics_of_copy_that_begin_as_a_mean",
+        "statistics_where_forward_runs_again",
         "statistics_are_each_devices_own",
     },
     "samples that several devices share": {

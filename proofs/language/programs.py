@@ -32,10 +32,17 @@ from proofs.language.single_rules import (
     require_in_full,
     require_names,
     require_right,
+    require_spread_in_slices,
     require_sums,
     require_whole,
 )
-from proofs.language.small_parts import log_totals, many_uses, of_rows, projection, talking_heads
+from proofs.language.small_parts import (
+    log_totals,
+    many_uses,
+    of_rows,
+    projection,
+    talking_heads,
+)
 from proofs.language.transposes import contractions_have_transposes
 from proofs.models.context import shares_merge_turn_by_turn
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
@@ -280,6 +287,7 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     require_whole(parts(GPT)[-1], "logits")
     require_sums(layer(LLAMA))
     require_in_full(layer(LLAMA))
+    require_spread_in_slices()
     require_gathered_again(layer(LLAMA))
     for axis in AXES:
         for damaged in damaged_programs(program_of(projection(), (axis,))):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import product
 
+from proofs.language.small_parts import spread
 from proofs.trusted.kernel import KernelError
 from spec.checking.programs import check_program
 from spec.derivation.programs import EVERYTHING, program_of
@@ -21,8 +23,10 @@ def require_right(programs: Iterable[Program]) -> None:
     """Raise KernelError, or LayoutError, unless programs are accepted, with each value made once."""
     for right in programs:
         check_program(right)
-        if len({line.makes for line in right.backward}) < len(right.backward):
-            raise KernelError(f"{right.part.name}: a value is made in backward twice")
+        values = {value for line in right.lines for value in (*line.reads, line.makes)}
+        twice = len({line.makes for line in right.backward}) < len(right.backward)
+        if twice or len({value.name for value in values}) < len(values):
+            raise KernelError(f"{right.part.name}: two lines of backward make one value, or one name")
 
 
 def require_names(value: Value) -> None:
@@ -79,6 +83,19 @@ def require_gathered_again(part: Part) -> None:
             raise KernelError(
                 f"{part.name}: what is gathered for backward alone is not as the part says"
             )
+
+
+def require_spread_in_slices() -> None:
+    """Raise KernelError unless what a constant spreads over an index that weights are cut along is made
+    in slices of that: so what is spread is gathered before, and not after.
+    """
+    for axis, *how in product((_TENSOR, MODEL_AXES["tp"]), (False, True), (False, True)):
+        program = check_program(program_of(spread(*how), (axis,)))
+        for line in program.forward:
+            if line.makes.name in ("wide", "wider") and program.lies[line.makes][axis.name] != along(
+                "f"
+            ):
+                raise KernelError(f"{line}: along {axis.name} it is not cut along f")
 
 
 def require_in_full(part: Part) -> None:

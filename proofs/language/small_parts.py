@@ -91,3 +91,22 @@ def many_uses() -> Part:
         ):
             gives = part.add(gives, found, replace(takes, name=f"with_{found.name}"))
     return part.part(gives)
+
+
+def spread(of_samples: bool, constant_first: bool) -> Part:
+    """A number of each token, or sample, that constants spread over two indices that weights are cut
+    along: over `wide`, and then `wider`.
+    """
+    token = ("b",) if of_samples else ("b", "s")
+    takes = Value("takes", (*token, "h"), Role.STREAM)
+    part = Builder("spread", takes)
+
+    def over(value: Value, index: str, name: str) -> Value:
+        both = value, Value(f"every_{index}", (index,), Role.CONSTANT, 0)
+        left, right = both[::-1] if constant_first else both
+        return part.contract(left, right, Value(name, (*value.indices, index)))
+
+    row = part.contract(takes, Value("rows", ("h",), Role.WEIGHT), Value("row", token))
+    wider = over(over(row, "f", "wide"), "g", "wider")
+    down = Value("down", ("f", "g", "h"), Role.WEIGHT)
+    return part.part(part.contract(wider, down, replace(takes, name="gives")))

@@ -58,6 +58,8 @@ def options(reads: list[Value], has: list[Lie], axis: Axis, part: Part) -> Itera
     constant spreads over an index that weights are cut along is gathered before, not after.
     """
     (left, right), (first, second) = reads, has
+    if left.role is Role.CONSTANT and right.role is not Role.CONSTANT:
+        return [(one, other) for other, one in options(reads[::-1], has[::-1], axis, part)]
     shared = {*left.indices} & {*right.indices}
 
     def cut(value: Value) -> list[Lie]:
@@ -69,10 +71,10 @@ def options(reads: list[Value], has: list[Lie], axis: Axis, part: Part) -> Itera
         home = [axis.home(value, part)]
         if value.role is not Role.CONSTANT:
             return [own, *like, *home, WHOLE]
-        return [*cut(value), *home, *like, WHOLE]
+        return [*home, *like, WHOLE]
 
-    if left.role is Role.CONSTANT or right.role is Role.WEIGHT:
+    if right.role is Role.WEIGHT:
         return [(choice, second) for choice in choices(left, first, second)]
-    is_spread = right.role is Role.CONSTANT and first.index in part.names_of(axis.stream)
+    is_spread = right.role is Role.CONSTANT and first.index in ("", *part.names_of(axis.stream))
     spread = [(WHOLE, lie) for lie in cut(right) if is_spread]
     return [*spread, *((first, choice) for choice in choices(right, second, first))]
