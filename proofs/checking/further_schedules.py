@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 
+from proofs.checking.clipped_by_parts import clipped_by_parts
 from proofs.checking.matching_schedules import along, tied_parameters
 from proofs.checking.witnesses import Ops, around, meant, operation
 from spec.derivation.norms import clipped
@@ -29,7 +30,7 @@ RELEASE = operation(Kind.RELEASE, FRESH)
 
 @dataclass(frozen=True)
 class Further:
-    """A schedule of which nothing is said beforehand, but that some are `right`: derived ones."""
+    """A schedule of which nothing is said beforehand, but that some are `right`."""
 
     name: str
     schedule: Schedule
@@ -39,10 +40,10 @@ class Further:
 def further_schedules() -> tuple[Further, ...]:
     """Of several micro-steps, of slices, of numbers of tokens and norms, and of two axes."""
     found = (*_of_micro_steps(), *_of_slices(), *_of_others(), *_of_groups(), *_of_numbers())
-    found += (*_of_sizes(), *_of_the_first(), *_of_statistics())
+    found += (*clipped_by_parts(), *_of_sizes(), *_of_the_first(), *_of_statistics())
     derived = (Further(name, schedule, right=True) for name, schedule in _of_placements())
-    found += (("what_grows_elsewhere_is_gathered_from_owners", _of_growing_views()),)
-    return (*(Further(name, schedule) for name, schedule in found), *derived)
+    grows = Further("what_grows_elsewhere_is_gathered_from_owners", _of_growing_views(), right=True)
+    return (*(Further(name, schedule) for name, schedule in found), *derived, grows)
 
 
 def _scaled(buffer: Buffer, times: int, **sizes: int) -> Op:
@@ -130,7 +131,7 @@ def _all_reduce(buffer: Buffer) -> Op:
 
 
 def _of_others() -> Iterator[tuple[str, Schedule]]:
-    """What other devices' slices are, or parts of norms made of them."""
+    """What other devices' slices are."""
     dp, zero2 = schedule_of(STRATEGIES["dp"]), schedule_of(STRATEGIES["zero2"])
     reads, backward = dp.micro_step
     fresh = reads, replace(backward, into=FRESH, span=Span.UNIT)
@@ -145,48 +146,11 @@ def _of_others() -> Iterator[tuple[str, Schedule]]:
         "two_devices_gradients_are_a_sum_of_two",
         replace(dp, micro_step=both, finish=(*dp.finish[1:], broadcast)),
     )
-    axes = ("outer", "inner")
-    total = operation(Kind.ALL_REDUCE, FRESH, axes=axes)
-    square = operation(Kind.SQUARE_NORM, FRESH, NORM, within=axes[1:])
-    clip = operation(Kind.CLIP, FRESH, by=NORM)
-    clipped_by = (*fresh, total, square, clip, total)
-    taken_off = (*clipped_by, _scaled(FRESH, -1), ADD, RELEASE)
-    other = tuple(replace(op, shift=1) if op is square else op for op in clipped_by)
-    yield (
-        "clipped_by_parts_of_others_and_taken_off_by_ones_own",
-        replace(
-            _replicated(axes),
-            micro_step=(*fresh, total, ADD, RELEASE, *other, ADD, RELEASE, *taken_off),
-            finish=dp.finish[1:],
-        ),
-    )
-    aside = operation(Kind.KEEP, FRESH, Buffer.TIED, span=Span.UNIT)
-    own = replace(square, source=Buffer.TIED)
-    of_both = (*fresh, total, aside, replace(own, shift=1), clip, own, clip, total)
-    of_own = (*fresh, total, aside, own, clip, own, clip, total, _scaled(FRESH, -1))
-    both_of_others = (*(replace(own, shift=1), clip) * 2, total)
-    for name, some in (
-        ("others_and_ones_own", of_both),
-        ("others_twice", (*fresh, total, aside, *both_of_others)),
-        ("others_of_terms_twice", (*fresh, aside, total, *both_of_others)),
-    ):
-        ops = (*fresh, total, ADD, RELEASE, *some, ADD, RELEASE, *of_own, ADD, RELEASE)
-        yield (
-            f"clipped_by_parts_of_{name}_and_taken_off_by_ones_own_twice",
-            replace(_replicated(axes), micro_step=ops, finish=dp.finish[1:]),
-        )
-
-
-def _replicated(axes: Axes) -> Schedule:
-    """Data parallelism along several axes."""
-    return schedule_of(
-        place_states(axes, {state: dict.fromkeys(axes, mode) for state, mode in DP.items()})
-    )
 
 
 def _of_sizes() -> Iterator[tuple[str, Schedule]]:
     """Gradients that are right for some sizes: on two devices, or on as many along either axis."""
-    dp, both = schedule_of(STRATEGIES["dp"]), _replicated(("outer", "inner"))
+    dp, both = schedule_of(STRATEGIES["dp"]), schedule_of(along(("outer", "inner"), "dp"))
     half = Monomial(Fraction(1, 2), ((BATCH, 1),))
     yield "right_on_two_devices", around(dp, before=(operation(Kind.SCALE, GRADIENTS, by=half),))
     yield "right_on_three_devices_and_more", _of_two_neighbours(dp)
@@ -265,9 +229,9 @@ def _of_groups() -> Iterator[tuple[str, Schedule]]:
     yield "activations_of_a_group_are_gathered", replace(whole, micro_step=(forward, gather, of_all))
     yield "activations_of_a_group_are_lost", replace(lost, micro_step=(forward, of_all))
     axes = ("outer", "inner")
-    _, *last = _replicated(axes).finish
+    _, *last = schedule_of(along(axes, "dp")).finish
     half = replace(gather, axes=axes[:1]), replace(of_all, axes=axes)
-    of_half = replace(_replicated(axes), micro_step=(forward, *half), finish=tuple(last))
+    of_half = replace(schedule_of(along(axes, "dp")), micro_step=(forward, *half), finish=tuple(last))
     yield "activations_of_a_group_along_one_of_two_axes", of_half
     there = of_half.with_rest(State.ACTIVATIONS, Rest(axes[:1]))
     yield "activations_of_a_group_along_one_axis_and_there_along_the_other", there
@@ -279,7 +243,7 @@ def _of_groups() -> Iterator[tuple[str, Schedule]]:
 
 def of_samples_made_again() -> Schedule:
     """A backward of all samples, where activations are made again of those along one of two axes."""
-    both = _replicated(("outer", "inner"))
+    both = schedule_of(along(("outer", "inner"), "dp"))
     forward, backward = both.micro_step
     again = operation(Kind.RECOMPUTE, PARAMETERS, ACTIVATIONS)
     micro_step = forward, again, replace(backward, axes=both.axes)
@@ -386,6 +350,8 @@ def _of_placements() -> Iterator[tuple[str, Schedule]]:
         yield f"hsdp_{axis}_again", schedule_of(replace(hsdp, summed_again=(axis,), uses=2))
     for modes in product(("O", "S*+O"), ("S", "S+O"), ("S", "S+O")):
         yield f"{'_'.join(modes)}_on_the_host", schedule_of(on_batch(*modes, "S"))
+    on_the_host = replace(on_batch("R", "R", "O", "S"), summed_again=EVERYONE, uses=2)
+    yield "gradients_on_the_host_are_summed_once_for_all_uses", schedule_of(on_the_host)
     yield "states_on_the_host_are_gathered", schedule_of(on_batch("S*", "S*+O", "S*", "S"))
     keep = operation(Kind.KEEP, GRADIENTS, FRESH, span=Span.ALL_UNITS)
     nothing = keep, _scaled(FRESH, 0), ADD, RELEASE
@@ -417,7 +383,7 @@ def placements_by_order() -> Iterator[tuple[Placement, list[tuple[Kind, Buffer, 
 
 def _of_statistics() -> Iterator[tuple[str, Schedule]]:
     """Statistics that are the first device's along one of two axes, or begin as a mean of all."""
-    both = _replicated(("outer", "inner"))
+    both = schedule_of(along(("outer", "inner"), "dp"))
     forward, backward = both.micro_step
     same = operation(Kind.BROADCAST, Buffer.STATISTICS, axes=both.axes[:1])
     along_one = replace(both, micro_step=(forward, same, backward))

@@ -362,8 +362,7 @@ class _Work:
                 back = tuple((new, old) for old, new in line.renamed)
                 backward = Operation(Does.RENAME, (cotangent,), makes, renamed=back, backward=True)
             else:
-                names = self.open_in(line.makes) or {line.reads[0].name}
-                product = [self.products[name] for name in names if name in self.products]
+                product = [of for name, of in self.products.items() if name == line.reads[0].name]
                 there = (cotangent, self.restored(line.known), *product)
                 backward = replace(line, reads=there, makes=makes, backward=True)
             self.contribute(value, self.emit(backward))

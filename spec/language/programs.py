@@ -130,7 +130,7 @@ class Program:
 
     def is_at_once(self, move: Move) -> bool:
         """Whether a ring's slices are all gathered before its first turn, and none arrives later."""
-        gathers = move.in_turns and bool(move.before.index) and move.axis != move.turns
+        gathers = move.in_turns and bool(move.before.index)
         return gathers and any(axis.at_once for axis in self.axes if axis.name == move.axis)
 
     def sent_by(self, move: Move) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from spec.devices.mesh import Axes, group_size
 from spec.language.schedule import Buffer, Monomial, Schedule
 from spec.meaning.match import Copies, Divergence, Place, first_difference
-from spec.meaning.semantics import CONTENT, MOMENT, Store, absent, execute, initial, other_side
+from spec.meaning.semantics import CONTENT, MOMENT, Store, execute, initial, other_side
 from spec.models.states import State
 from spec.models.training import Loss, Statistics, momentum, sgd
 from spec.numbers.arithmetic import ceil_div
@@ -334,7 +334,7 @@ def _beside(
         yield copies("statistics", seen, lambda _: statistics)
     for state, buffer, part, words, single in kept:
         rest = rests[state]
-        host, value = store.get((buffer, part), (rest.host, world.unknown(absent(buffer))))
+        host, value = store[buffer, part]
         value = value if host is rest.host else world.unknown(other_side(buffer))
         own = {(j, d): has for (j, d), has in value.items() if world.owns(j, d, rest.sharded)}
         yield copies(words, own, single.__getitem__)
