@@ -289,7 +289,7 @@ MUTANTS = [
     (
         "a norm's gradient from a slice of the features",
         "language/programs.py",
-        "if operation.over and along(operation.over) in lies:",
+        "if along(operation.over) in lies:",
         "if False:",
         "derived_programs_do_what_one_device_does",
     ),
