@@ -20,6 +20,7 @@ from proofs.plans.steps import (
     require_norms,
     require_one_schedule,
     require_said_by_schedules,
+    require_shared_alike,
     require_told_as_found,
 )
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
@@ -102,6 +103,7 @@ def products_of_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
     require_said_by_schedules()
     for name in SHARED:
         require_one_schedule(name, parts(GPT))
+    require_shared_alike()
     for names in CLIPPED:
         require_accepted(names, parts(SHAPES[2 if "ep" in names else 0]))
     for names in MODELS:

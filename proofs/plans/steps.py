@@ -8,6 +8,7 @@ from itertools import permutations
 from typing import Any
 
 from proofs.language.program_rules import accepted_rules
+from proofs.language.small_parts import projection
 from proofs.plans.as_profiles_say import require_as_profiles_say
 from proofs.plans.norms import (
     DEVICES,
@@ -33,7 +34,7 @@ from spec.models.profiles import TEXTBOOK, Units
 from spec.models.states import State
 from spec.models.training import PLAIN
 from spec.models.transformer import is_layer
-from spec.models.values import Part
+from spec.models.values import FULL, Part
 from spec.plans.compose import PIPELINE, Product, factor
 from spec.plans.model_strategies import MODEL_AXES
 from spec.plans.placement import on_batch
@@ -113,6 +114,24 @@ def require_joined(one: str, other: str, parts: Sequence[Part]) -> None:
     told = _wrong(joined)
     if told != (step.programs[1].part.name, "takes"):
         raise KernelError(f"{one}, then {other}: {told} is said to be wrong")
+
+
+def require_shared_alike() -> None:
+    """Raise KernelError unless parts that share a weight are accepted if, and only if, it is alike."""
+    one, zero1 = projection(), Product((factor("zero1"),))
+    for alike in (True, False):
+        wider = {weight: weight if alike else replace(weight, width=FULL) for weight in one.weights}
+        operations = (
+            replace(line, reads=tuple(wider.get(value, value) for value in line.reads))
+            for line in one.operations
+        )
+        other = replace(one, name="other", operations=tuple(operations))
+        try:
+            accepted = bool(check_step(derive(zero1, (one, other))))
+        except LayoutError:
+            accepted = False
+        if accepted is not alike:
+            raise KernelError(f"two parts share weights, alike: {alike}; accepted: {accepted}")
 
 
 def require_in_order(names: Sequence[str], parts: Sequence[Part], index: str) -> None:
