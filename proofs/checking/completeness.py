@@ -22,6 +22,7 @@ from proofs.checking.further_schedules import (
     values_for_slices,
 )
 from proofs.checking.matching_schedules import Accepted, accepted_schedules
+from proofs.checking.misfits import misfits_are_refused
 from proofs.checking.right_sizes import sizes_are_found
 from proofs.checking.witnesses import (
     Broken,
@@ -79,6 +80,7 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
     for each in (*listed, *further_schedules()):
         _said_of_every_size(each)
     sizes_are_found(k)
+    misfits_are_refused(k)
     _own_their_chunks(k)
     _unknowns_differ(k)
     _sums_differ(k)

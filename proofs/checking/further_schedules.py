@@ -80,6 +80,8 @@ def _of_micro_steps() -> Iterator[tuple[str, Schedule]]:
     each = _with(dp, (forward, backward, *wrong, ADD), off, ADD)
     yield "gradients_at_sums_are_added_and_the_last_taken_off_as_often", each
     yield "the_view_of_the_micro_step_before_is_kept", _of_the_view_before(dp)
+    twice = replace(dp, micro_step=(forward, fresh, ADD, ADD, RELEASE))
+    yield "one_gradient_for_both_uses_of_a_weight", meant(twice, tied=True)
 
 
 def _of_the_view_before(dp: Schedule) -> Schedule:

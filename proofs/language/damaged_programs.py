@@ -144,9 +144,12 @@ def _with_other_rows(program: Program) -> Iterator[Program]:
         *reads, own = line.reads
         for last in ((own, own), *((other,) for other in rows if other != own)):
             yield _with_lines(program, {line: replace(line, reads=(*reads, *last))})
-    for made in (line for line in program.backward if line.makes in rows):
+    operations = (line for line in program.backward if isinstance(line, Operation))
+    for made in (line for line in operations if line.makes in rows):
         fewer = replace(made.makes, indices=made.makes.indices[1:])
         yield _with_lines(program, _making_another(program, made, fewer))
+        for other in (other for other in rows if other != made.makes):
+            yield _with_lines(program, {made: replace(made, reads=(made.reads[0], other))})
 
 
 def _making_another(program: Program, line: Line, made: Value) -> dict[Line, Line]:

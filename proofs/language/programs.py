@@ -30,6 +30,7 @@ from proofs.language.single_rules import (
     require_fit,
     require_gathered_again,
     require_in_full,
+    require_kept_as_gathered,
     require_names,
     require_right,
     require_spread_in_slices,
@@ -240,6 +241,8 @@ def _checked_in_a_kernel(part: Part) -> set[Rule]:
         for line in (line for line in program.backward if isinstance(line, Operation)):
             if line.backward and line.function == "softmax" and len(line.reads) != 3:
                 raise KernelError(f"{line}: a kernel's backward reads no row's product")
+        if not all(value.width for value in program.kept):
+            raise KernelError(f"{part.name}: what is inside a kernel is kept")
     return checked(part, meshes)
 
 
@@ -288,6 +291,7 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     require_sums(layer(LLAMA))
     require_in_full(layer(LLAMA))
     require_spread_in_slices()
+    require_kept_as_gathered(layer(LLAMA), "attention_norm")
     require_gathered_again(layer(LLAMA))
     for axis in AXES:
         for damaged in damaged_programs(program_of(projection(), (axis,))):

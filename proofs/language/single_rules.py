@@ -85,6 +85,15 @@ def require_gathered_again(part: Part) -> None:
             )
 
 
+def require_kept_as_gathered(part: Part, name: str) -> None:
+    """Raise KernelError unless a value is kept as it is gathered just where the part says so."""
+    for says in (False, True):
+        program = program_of(replace(part, held=frozenset({name} if says else ())), (_TENSOR,))
+        is_gathered = {value: program.lies[value] == {_TENSOR.name: WHOLE} for value in program.kept}
+        if any(is_gathered[value] for value in program.kept if value.plain_name == name) is not says:
+            raise KernelError(f"{part.name}: {name} is kept as it lies, held: {says}")
+
+
 def require_spread_in_slices() -> None:
     """Raise KernelError unless what a constant spreads over an index that weights are cut along is made
     in slices of that: so what is spread is gathered before, and not after.
