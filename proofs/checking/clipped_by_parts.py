@@ -15,11 +15,12 @@ AXES = "outer", "inner"  # slices are along the inner one
 FRESH, TIED = Buffer.FRESH, Buffer.TIED
 
 
-def clipped_by_parts() -> Iterator[tuple[str, Schedule]]:
+def clipped_by_parts() -> Iterator[tuple[str, Schedule, bool]]:
     """Gradients to which some are added that are clipped by parts of norms, and then taken off.
 
     They are summed over devices, so of whose slices these parts are does not matter, if all are of one
     device's; it does if some are of one's own and some of another's, or if they are of other values.
+    So each is right, or is not.
     """
     dp = schedule_of(along(AXES, "dp"))
     forward, backward = dp.micro_step
@@ -34,13 +35,14 @@ def clipped_by_parts() -> Iterator[tuple[str, Schedule]]:
     once, twice = ((own, clip) * n for n in (1, 2))
     for name, added, taken_off, times in (
         ("others", (*summed, of_next, clip), once, 1),
-        ("others_and_ones_own", (*summed, of_next, clip, own, clip), twice, 1),
         ("others_twice", (*summed, *(of_next, clip) * 2), twice, 1),
-        ("others_of_terms_twice", (*of_terms, *(of_next, clip) * 2), twice, 1),
         ("others_plus_by_ones_own", (*summed, of_next, clip, own, *both), once, 2),
+        ("others_and_ones_own", (*summed, of_next, clip, own, clip), twice, 1),
+        ("others_of_terms_twice", (*of_terms, *(of_next, clip) * 2), twice, 1),
     ):
         off = operation(Kind.SCALE, FRESH, by=Monomial(Fraction(-times)))
         ops: tuple[Op, ...] = (*fresh, total, add, gone, *added, total, add, gone)
         ops += (*summed, *taken_off, total, off, add, gone)
         words = f"clipped_by_parts_of_{name}_and_taken_off_by_ones_own"
-        yield words, replace(dp, micro_step=ops, finish=dp.finish[1:])
+        right = name not in ("others_and_ones_own", "others_of_terms_twice")
+        yield words, replace(dp, micro_step=ops, finish=dp.finish[1:]), right

@@ -9,6 +9,7 @@ from itertools import product
 from typing import Any
 
 from proofs.checking.beside import checked
+from proofs.checking.clipped_by_parts import clipped_by_parts
 from proofs.checking.further_schedules import (
     Further,
     further_schedules,
@@ -100,6 +101,10 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
         sizes, of_run = dict.fromkeys(schedule.axes, 2), {"micro_steps": 2, "data": DATA}
         if not rule and first_divergence(schedule, sizes, master=policy.master, **of_run):
             raise KernelError(f"{k.claim}: {schedule} is accepted, and diverges")
+    for words, schedule, right in clipped_by_parts():
+        sizes = dict.fromkeys(schedule.axes, 2)
+        if {first_divergence(schedule, sizes) is None, check(schedule, sizes).accepted} != {right}:
+            raise KernelError(f"{k.claim}: {words}: right: {right}, which verdict or run is not")
     return (
         *(_probed(k.part(f"probe_{name(op)}"), op) for op in OPERATORS),
         *(_counted(k.part(f"count_{name(op)}"), op) for op in OPERATORS),

@@ -40,8 +40,9 @@ class Further:
 def further_schedules() -> tuple[Further, ...]:
     """Of several micro-steps, of slices, of numbers of tokens and norms, and of two axes."""
     found = (*_of_micro_steps(), *_of_slices(), *_of_others(), *_of_groups(), *_of_numbers())
-    found += (*clipped_by_parts(), *_of_sizes(), *_of_the_first(), *_of_statistics())
-    derived = (Further(name, schedule, right=True) for name, schedule in _of_placements())
+    found += (*_of_sizes(), *_of_the_first(), *_of_statistics())
+    right = ((name, schedule) for name, schedule, right in clipped_by_parts() if right)
+    derived = (Further(name, schedule, right=True) for name, schedule in (*right, *_of_placements()))
     grows = Further("what_grows_elsewhere_is_gathered_from_owners", _of_growing_views(), right=True)
     return (*(Further(name, schedule) for name, schedule in found), *derived, grows)
 
