@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import product
@@ -88,6 +89,21 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
     for schedule, fit in values_for_slices():
         if check(schedule, {BATCH: 2}).rule != ("" if fit else "room"):
             raise KernelError(f"{k.claim}: values where there is room for slices, which fit: {fit}")
+    _derived_as_placed(k)
+    _answered_as_listed(k)
+    return (
+        *(_probed(k.part(f"probe_{name(op)}"), op) for op in OPERATORS),
+        *(_counted(k.part(f"count_{name(op)}"), op) for op in OPERATORS),
+        _axes_factor(k.part("axes")),
+        *(_diverges(k.part(f"broken{i}"), w) for i, w in enumerate(broken_schedules())),
+        *(_matches(k.part(f"accepted{i}"), a) for i, a in enumerate(accepted_schedules())),
+    )
+
+
+def _derived_as_placed(k: Kernel) -> None:
+    """Raise KernelError unless sums are in the order that placements say, what is gathered for its use
+    is so, and a view that stays is there from the second micro-step on.
+    """
     for placement, expected in placements_by_order():
         sums = [op for op in schedule_of(placement).ops if op.kind in REDUCTIONS]
         if [(op.kind, op.source, op.axes) for op in sums] != expected:
@@ -95,6 +111,14 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
     gathered = schedule_of(on_batch("S*", "S*", "S*", "S*")).ops
     if {op.state for op in gathered if op.kind is Kind.ALL_GATHER} != {*State}:
         raise KernelError(f"{k.claim}: what is to be gathered for its use is not")
+    schedule = schedule_of(replace(STRATEGIES["zero3"], stays=True))
+    there = [{op.kind for op in schedule.micro_step if schedule.is_there(op, m)} for m in (0, 1)]
+    if there != [set(), {Kind.ALL_GATHER}]:
+        raise KernelError(f"{k.claim}: of a view that stays, {there} is there")
+
+
+def _answered_as_listed(k: Kernel) -> None:
+    """Raise KernelError unless listed schedules are rejected as they should be, and others match."""
     for schedule, policy, rule in _answers():
         if (found := check(schedule, dict.fromkeys(schedule.axes, 2), policy=policy).rule) != rule:
             raise KernelError(f"{k.claim}: {schedule}: {found or 'accepted'}, and not {rule}")
@@ -105,13 +129,6 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
         sizes = dict.fromkeys(schedule.axes, 2)
         if {first_divergence(schedule, sizes) is None, check(schedule, sizes).accepted} != {right}:
             raise KernelError(f"{k.claim}: {words}: right: {right}, which verdict or run is not")
-    return (
-        *(_probed(k.part(f"probe_{name(op)}"), op) for op in OPERATORS),
-        *(_counted(k.part(f"count_{name(op)}"), op) for op in OPERATORS),
-        _axes_factor(k.part("axes")),
-        *(_diverges(k.part(f"broken{i}"), w) for i, w in enumerate(broken_schedules())),
-        *(_matches(k.part(f"accepted{i}"), a) for i, a in enumerate(accepted_schedules())),
-    )
 
 
 def _answers() -> Iterator[tuple[Schedule, BytePolicy, str]]:

@@ -142,7 +142,7 @@ def _sum(form: NormalForm, micro_steps: Any) -> NormalForm:
         if not mentions(symbol, EACH):
             result[symbol, word] = micro_steps * times
             continue
-        own = _renamed(symbol, OWN)  # in sums of earlier steps, too, there is this: but of those steps
+        own = _renamed(symbol, OWN)  # a sum of an earlier step in it has its own index, of that step
         whole = Symbol("summed", symbol.step, EVERY, own)
         if symbol.which == EACH:
             whole = own._replace(which=EVERY)
