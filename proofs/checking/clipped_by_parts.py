@@ -20,7 +20,7 @@ def clipped_by_parts() -> Iterator[tuple[str, Schedule, bool]]:
 
     They are summed over devices, so of whose slices these parts are does not matter, if all are of one
     device's; it does if some are of one's own and some of another's, or if they are of other values.
-    So each is right, or is not.
+    Each with whether it is right.
     """
     dp = schedule_of(along(AXES, "dp"))
     forward, backward = dp.micro_step
@@ -33,16 +33,15 @@ def clipped_by_parts() -> Iterator[tuple[str, Schedule, bool]]:
     add, gone = operation(Kind.ACCUMULATE, FRESH, Buffer.GRADIENTS), operation(Kind.RELEASE, FRESH)
     both = replace(clip, source=TIED), operation(Kind.ACCUMULATE, TIED, FRESH)
     once, twice = ((own, clip) * n for n in (1, 2))
-    for name, added, taken_off, times in (
-        ("others", (*summed, of_next, clip), once, 1),
-        ("others_twice", (*summed, *(of_next, clip) * 2), twice, 1),
-        ("others_plus_by_ones_own", (*summed, of_next, clip, own, *both), once, 2),
-        ("others_and_ones_own", (*summed, of_next, clip, own, clip), twice, 1),
-        ("others_of_terms_twice", (*of_terms, *(of_next, clip) * 2), twice, 1),
+    for name, added, taken_off, times, right in (
+        ("others", (*summed, of_next, clip), once, 1, True),
+        ("others_twice", (*summed, *(of_next, clip) * 2), twice, 1, True),
+        ("others_plus_by_ones_own", (*summed, of_next, clip, own, *both), once, 2, True),
+        ("others_and_ones_own", (*summed, of_next, clip, own, clip), twice, 1, False),
+        ("others_of_terms_twice", (*of_terms, *(of_next, clip) * 2), twice, 1, False),
     ):
         off = operation(Kind.SCALE, FRESH, by=Monomial(Fraction(-times)))
         ops: tuple[Op, ...] = (*fresh, total, add, gone, *added, total, add, gone)
         ops += (*summed, *taken_off, total, off, add, gone)
         words = f"clipped_by_parts_of_{name}_and_taken_off_by_ones_own"
-        right = name not in ("others_and_ones_own", "others_of_terms_twice")
         yield words, replace(dp, micro_step=ops, finish=dp.finish[1:]), right

@@ -30,7 +30,7 @@ LLAMA = Transformer(
 MODELS = sorted((EXAMPLES / "models").glob("*.toml"))
 # of two axes that cut positions, or of several rings, no right order may be derived
 MAY_BE_REFUSED = ("fsdp(2) * cp(2)", "zero1+all(2) * tp+sp(2) * cp(2)")
-SO = re.compile("is not there in these context turns|is outside context in the order of")
+REFUSALS = re.compile("is not there in these context turns|is outside context in the order of")
 
 
 @settings(examples(60), suppress_health_check=[HealthCheck.too_slow])
@@ -39,7 +39,7 @@ def test_a_random_model_trains_as_one_device_and_is_as_predicted(plan):
     try:
         check_step(plan.step)
     except LayoutError as error:
-        may_be_refused = plan.text in MAY_BE_REFUSED and SO.search(str(error))
+        may_be_refused = plan.text in MAY_BE_REFUSED and REFUSALS.search(str(error))
         assume(not may_be_refused)
         raise
     run = measured(plan, Run(2, "modular", 0))
