@@ -34,6 +34,7 @@ from proofs.checking.witnesses import (
 )
 from proofs.claim import claim
 from proofs.language.type_system import AXIS, OPERATORS, kinds, name, one_axis
+from proofs.numbers.polynomials import numbers_are_their_values
 from proofs.tools.sums import closed_form
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.terms import And, If, Implies, IntSort, RealSort, RealVal, ToReal
@@ -79,6 +80,7 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
     listed: list[Broken | Accepted | Further] = [*broken_schedules(), *accepted_schedules()]
     for each in (*listed, *further_schedules()):
         _said_of_every_size(each)
+    numbers_are_their_values(k)
     sizes_are_found(k)
     misfits_are_refused(k)
     _own_their_chunks(k)

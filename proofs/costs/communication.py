@@ -12,6 +12,7 @@ from typing import Any
 
 from proofs.claim import claim
 from proofs.costs.owners import owners_send_what_rings_do
+from proofs.numbers.whole_numbers import whole_numbers_are_divided
 from proofs.tools.encoding import ModeSort, Symbolic, over_placements, realisable
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.terms import And, RealVal
@@ -79,6 +80,7 @@ def zero_moves_two_or_three_passes(k: Kernel) -> tuple[Theorem, ...]:
     two of what that leaves across n_r groups. No realisable placement sends less than 2(N-1) such
     shards, whichever modes it has. (Claim X1; ZeRO sections 7.1-7.2)
     """
+    whole_numbers_are_divided(k)
     owners_send_what_rings_do(k)
     s = Symbols(k)
     exact = k.prove(

@@ -1,54 +1,138 @@
-"""B1: pipelines executed, each work as soon as it can be, take and hold what closed forms say.
+"""B1: pipelines of every order are as they are published, and executed and counted work by work.
 
-A few of each order, in numbers: what a step takes, how long a stage idles in it, and among other steps,
-and how many micro-batches are in flight on each stage.
+Numbers, on few stages: each stage's order, when it starts each work, what a step takes, how long a
+stage idles in it, and among other steps, and what it holds at most.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
-from itertools import accumulate, pairwise
+from itertools import chain, pairwise, product
+from typing import Any
 
+from proofs.pipelines.listed_orders import Execution, path
 from proofs.trusted.kernel import KernelError
 from spec.pipelines.idle_and_held import (
+    boundaries,
     bubble,
+    bubble_of_ideal,
+    bubble_of_makespan,
     bubble_repeated,
     fullest,
     fullest_in_order,
+    fullest_in_two_parts,
+    fullest_of_sums,
+    ideal,
     in_flight,
     makespan,
+    repeated_of_ideal,
+    waiting_beside,
 )
-from spec.pipelines.pipeline import Half, Order, Pipeline, works_of_stage
+from spec.pipelines.pipeline import (
+    STRETCH,
+    Order,
+    Pipeline,
+    place_of,
+    require_schedule,
+    virtual_stage,
+    works_of_stage,
+)
+from spec.pipelines.stages import may_update
 from spec.pipelines.timeline import timed, timeline
 
-FORWARD, BACKWARD, WEIGHTS = Fraction(3), Fraction(7), Fraction(2)
+FORWARD, BACKWARD, WEIGHTS = 3, 7, 2
+ONE, TWO = (FORWARD, BACKWARD), (FORWARD, FORWARD + WEIGHTS)
 PIPES = (
-    Pipeline(Order.GPIPE, 3, 4, 1, FORWARD, BACKWARD),
-    Pipeline(Order.ONE_F_ONE_B, 3, 5, 1, FORWARD, BACKWARD),
-    Pipeline(Order.INTERLEAVED, 3, 6, 2, FORWARD, BACKWARD),
-    Pipeline(Order.ZB_H1, 3, 6, 1, FORWARD, BACKWARD, of_weights=WEIGHTS),
-    Pipeline(Order.ZB_H2, 3, 6, 1, FORWARD, BACKWARD, of_weights=WEIGHTS),
-    Pipeline(Order.ZB_H2, 3, 6, 1, Fraction(5), Fraction(9), of_weights=Fraction(4)),
-    Pipeline(Order.DUALPIPE_V, 3, 8, 2, FORWARD, FORWARD + WEIGHTS, of_weights=WEIGHTS),
+    Pipeline(Order.GPIPE, 3, 4, 1, *ONE),
+    Pipeline(Order.ONE_F_ONE_B, 3, 5, 1, *ONE),
+    Pipeline(Order.ONE_F_ONE_B, 4, 2, 1, *ONE),
+    Pipeline(Order.INTERLEAVED, 3, 6, 2, *ONE),
+    Pipeline(Order.INTERLEAVED, 2, 6, 3, *ONE),
+    Pipeline(Order.ZB_H1, 3, 6, 1, *ONE, of_weights=WEIGHTS),
+    Pipeline(Order.ZB_H2, 3, 6, 1, *ONE, of_weights=WEIGHTS),
+    Pipeline(Order.ZB_H2, 3, 6, 1, 5, 9, of_weights=4),
+    Pipeline(Order.DUALPIPE_V, 2, 5, 2, *TWO, of_weights=WEIGHTS),
+    Pipeline(Order.DUALPIPE_V, 3, 8, 2, *TWO, of_weights=WEIGHTS),
 )
+UNLIKE = (
+    Pipeline(Order.DUALPIPE_V, 3, 6, 2, FORWARD, FORWARD + BACKWARD, of_weights=BACKWARD),
+    Pipeline(Order.DUALPIPE_V, 3, 6, 2, *ONE, of_weights=WEIGHTS),
+)  # other times, of which no closed form is known
+# of chunks: before a backward, in its first part, after it; and once
+SIZES, DURING, AFTER, ONCE = (5, 3, 11), (17, 8, 12), (4, 7, 2), (10**3, 10**4, 10**5)
+NOTHING = (0, 0, 0)
 
 
 def require_executed() -> None:
-    """Raise KernelError unless pipelines that are executed are as closed forms say."""
-    for pipe in PIPES:
-        run, stages = timeline(pipe), range(pipe.stages)
-        flights = [run.in_flight(stage) for stage in stages]
-        if run.makespan != makespan(pipe) or flights != [in_flight(pipe, stage) for stage in stages]:
-            raise KernelError(f"B1: {pipe} takes {run.makespan}, and has {flights} in flight")
-        idle = [run.idle(stage) for stage in stages]  # on the first stage most
-        if run.bubble(0) != bubble(pipe) or not max(idle) == idle[0] == bubble_repeated(pipe):
-            raise KernelError(f"B1: {pipe} idles {run.bubble(0)}, among others {idle}")
-        if not pipe.in_two_parts and any(_holds_otherwise(pipe, stage) for stage in stages):
-            raise KernelError(f"B1: {pipe} holds otherwise than its order says")
-        if any(_keeps_otherwise(pipe, stage) for stage in stages):
-            raise KernelError(f"B1: what chunks of {pipe} keep once is there otherwise than while used")
+    """Raise KernelError unless pipelines are as what is listed, executed and counted says."""
+    for pipe in (*PIPES, *UNLIKE):
+        run = Execution(pipe)
+        for name, (said, counted) in chain(_of_stages(run), _of_times(run), _of_places(run)):
+            if said != counted:
+                raise KernelError(f"B1: {pipe}: {name}: {said}, and not {counted}")
         _require_waiting(pipe)
+    _require_refused()
+
+
+Compared = Iterator[tuple[str, tuple[Any, Any]]]  # what a rule says, and what is counted
+
+
+def _of_stages(run: Execution) -> Compared:
+    """Each stage's order, its times, and the most that it holds at once."""
+    pipe, line, v, span = run.pipe, timeline(run.pipe), run.pipe.chunks, run.own_span(*run.stages)
+    sizes, during, after, once = (each[:v] for each in (SIZES, DURING, AFTER, ONCE))
+    after, nothing = after if pipe.in_two_parts else NOTHING[:v], NOTHING[:v]
+    yield "makespan", (line.makespan, span)
+    for k in run.stages:
+        yield "works", (works_of_stage(pipe, k), run.works[k])
+        yield "starts", (line.starts[k], run.starts[k])
+        yield "bubble", (line.bubble(k), span - run.work(k))
+        yield "idle among steps", (line.idle(k), run.own_span(k) - run.work(k))
+        phases = [[phase for phase, _ in each] for each in run.there(k)]
+        flight = max(len(each) - each.count(2) for each in phases)
+        beside = max(each.count(2) for each in phases if len(each) - each.count(2) == flight)
+        yield "in flight", ((line.in_flight(k), in_flight(pipe, k)), (flight, flight))
+        yield "waiting beside", (waiting_beside(pipe, k), beside)
+        for kept in (once, nothing):
+            held = run.most_held(k, kept, sizes, during, after)
+            yield "held", (fullest_in_order(pipe, k, sizes, after, during, kept), held)
+        if pipe.order in STRETCH:
+            yield "held, closed", (fullest_in_two_parts(pipe, k, *sizes, *after, *during), held)
+        elif not pipe.in_two_parts:
+            yield "held, closed", (fullest(pipe, k, sizes), run.most_held(k, nothing, sizes, sizes))
+        yield "sums", (fullest_of_sums(pipe, k, sizes, AFTER), run.most_of_sums(k, sizes, AFTER))
+
+
+def _of_times(run: Execution) -> Compared:
+    """What a step takes, and its idle parts: of the first stage, among steps of none more."""
+    pipe, span, work = run.pipe, run.own_span(*run.stages), run.work(0)
+    idle, among = span - work, max(run.own_span(k) - run.work(k) for k in run.stages)
+    yield "ideal", (ideal(pipe), work)
+    if pipe in UNLIKE:
+        with suppress(ValueError):
+            raise KernelError(f"B1: {pipe} has a closed form of its idle time, {bubble(pipe)}")
+        return
+    yield "closed times", ((makespan(pipe), bubble(pipe)), (span, idle))
+    yield "of the ideal", (bubble_of_ideal(pipe), Fraction(idle, work))
+    yield "of the makespan", (bubble_of_makespan(pipe), Fraction(idle, span))
+    yield "among steps", (bubble_repeated(pipe), among)
+    yield "among steps, of the first stage", (among, run.own_span(0) - work)
+    yield "among steps, of the ideal", (repeated_of_ideal(pipe), Fraction(among, work))
+
+
+def _of_places(run: Execution) -> Compared:
+    """Where chunks are, what passes between stages, and how many works there are."""
+    pipe, places = run.pipe, path(run.pipe)
+    yield "places", ([place_of(pipe, virtual) for virtual in range(len(places))], places)
+    yield "virtual stages", ([virtual_stage(pipe, *at) for at in places], [*range(len(places))])
+    sent = sum(before != after for (before, _), (after, _) in pairwise(places))
+    yield "boundaries", (boundaries(pipe), sent)
+    all_works = len(run.works[0])
+    updates = [may_update(done, pipe.works) for done in range(all_works + 1)]
+    yield "updates", (updates, [False] * all_works + [True])
 
 
 def _require_waiting(pipe: Pipeline) -> None:
@@ -66,21 +150,31 @@ def _require_waiting(pipe: Pipeline) -> None:
             raise KernelError(f"B1: {pipe} does {after} before {before} on stage {stage}")
 
 
-def _holds_otherwise(pipe: Pipeline, stage: int) -> bool:
-    """Whether a stage whose chunks keep unlike sizes holds more, or less, than its order says."""
-    sizes = range(1, pipe.chunks + 1)
-    works = works_of_stage(pipe, stage)
-    held = accumulate(sizes[w.chunk] * (1 if w.half is Half.FORWARD else -1) for w in works)
-    return fullest(pipe, stage, sizes) != max(held)
+def _require_refused() -> None:
+    """Raise KernelError unless all schedules that there are not are refused, and no other."""
+    least = {Order.ZB_H1: (1, 0), Order.ZB_H2: (2, -1), Order.DUALPIPE_V: (2, 0)}  # of stages, and more
+    for order, p, m, v in product(Order, range(4), range(7), range(4)):
+        each, more = least.get(order, (0, 1))
+        groups, chunks = order is Order.INTERLEAVED, 2 if order is Order.DUALPIPE_V else 1
+        there_is = min(p, m, v) > 0 and m >= each * p + more and (m % p == 0 if groups else v == chunks)
+        if _is_refused(pipe := Pipeline(order, p, m, v)) is there_is:
+            raise KernelError(f"B1: {pipe} is refused, or is not")
+    for pipe, times in product(PIPES, ((0, 2, 1), (1, 1, 1), (1, 2, 0), (1, 2, 1))):
+        f, b, w = times
+        if _is_refused(pipe := replace(pipe, forward=f, backward=b, of_weights=w)) is (
+            f > 0 and (not pipe.in_two_parts or b > w > 0)
+        ):
+            raise KernelError(f"B1: {pipe} is refused, or is not")
+    for stage in (-1, 3):
+        with suppress(ValueError):
+            works_of_stage(PIPES[0], stage)
+            raise KernelError(f"B1: there is no stage {stage}")
 
 
-def _keeps_otherwise(pipe: Pipeline, stage: int) -> bool:
-    """Whether what a chunk keeps once is not there just while any of its micro-batches is."""
-    works, chunks = works_of_stage(pipe, stage), range(pipe.chunks)
-    ends = Half.WEIGHTS if pipe.in_two_parts else Half.BACKWARD
-    once, nothing, moments = [2**chunk for chunk in chunks], [0 for _ in chunks], []
-    for number, _ in enumerate(works, 1):
-        done = Counter((work.half, work.chunk) for work in works[:number])
-        there = (chunk for chunk in chunks if done[Half.FORWARD, chunk] > done[ends, chunk])
-        moments.append(sum(once[chunk] for chunk in there))
-    return fullest_in_order(pipe, stage, nothing, nothing, nothing, once) != max(moments)
+def _is_refused(pipe: Pipeline) -> bool:
+    """Whether there is no such schedule."""
+    try:
+        require_schedule(pipe)
+    except ValueError:
+        return True
+    return False

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from proofs.pipelines.listed_stages import stages_have_what_is_listed
 from proofs.pipelines.stage_runs import INT, on_stage
 from proofs.tools.sums import closed_form, products, total
-from proofs.trusted.kernel import Bool, Kernel, KernelError, Theorem
+from proofs.trusted.kernel import Bool, Kernel, Theorem
 from proofs.trusted.terms import And, If, IntVal, Or
-from spec.models.transformer import LAYER, Transformer
 from spec.pipelines.idle_and_held import boundaries
 from spec.pipelines.pipeline import Order, Pipeline, virtual_stage
-from spec.pipelines.stages import alike, has_layer, is_sent, parts_of, pieces
-
-MODEL = Transformer(7, 8, 2, 2, 4, 32, 16)
-PIPES = (
-    Pipeline(Order.ONE_F_ONE_B, 4, 4),
-    Pipeline(Order.INTERLEAVED, 3, 3, 2),
-    Pipeline(Order.ONE_F_ONE_B, 4, 4, layers=(1, 2, 2, 2)),
-    Pipeline(Order.ONE_F_ONE_B, 3, 3, layers=(3, 0, 4)),
-)
+from spec.pipelines.stages import has_layer, is_sent
 
 
 def layers_are_placed_in_order(k: Kernel) -> Sequence[Theorem]:
@@ -29,7 +20,7 @@ def layers_are_placed_in_order(k: Kernel) -> Sequence[Theorem]:
 
     So each of the p v - 1 boundaries is crossed once: by a message if p >= 2, else by none.
     """
-    _require_counted(k)
+    stages_have_what_is_listed(k)
     placing = Placing(k)
     return (
         placing.everywhere,
@@ -40,32 +31,6 @@ def layers_are_placed_in_order(k: Kernel) -> Sequence[Theorem]:
         *placing.evenly(),
         placing.crossed(*_on_next_stage(k, placing)),
     )
-
-
-def _require_counted(k: Kernel) -> None:
-    """Raise KernelError unless what is counted of stages is what is listed of them.
-
-    Stages are of a kind if they have as many pieces of each part in each chunk, and none is an end.
-    """
-    for pipe in PIPES:
-        listed = [[Counter[str]() for _ in range(pipe.chunks)] for _ in range(pipe.stages)]
-        for piece in pieces(MODEL, pipe):
-            listed[piece.stage][piece.chunk][piece.part.name] += 1
-        if [parts_of(MODEL, stage, pipe) for stage in range(pipe.stages)] != listed:
-            raise KernelError(f"{k.claim}: {pipe}: other pieces are counted than {listed}")
-        layers = [has[LAYER] for chunks in zip(*listed, strict=True) for has in chunks]
-        if pipe.layers and layers != [*pipe.layers]:
-            raise KernelError(f"{k.claim}: {pipe}: stages have {layers} layers")
-        stages = range(pipe.stages)
-        kinds = ([other for other in stages if _are_like(listed, stage, other)] for stage in stages)
-        if alike(MODEL, pipe) != [*map(list, dict.fromkeys(map(tuple, kinds)))]:
-            raise KernelError(f"{k.claim}: {pipe}: stages are alike that are not, or otherwise")
-
-
-def _are_like(listed: Sequence[object], stage: int, other: int) -> bool:
-    """Whether two stages are one, or have the same, and neither is an end."""
-    is_end = not {stage, other}.isdisjoint((0, len(listed) - 1))
-    return stage == other or (listed[stage] == listed[other] and not is_end)
 
 
 class Placing:

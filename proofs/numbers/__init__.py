@@ -1,0 +1,1 @@
+"""Numbers: whole ones, roots, and sizes in general."""
