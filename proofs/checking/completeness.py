@@ -58,6 +58,7 @@ from spec.plans.strategies import STRATEGIES
 UNLIKE = 1000  # a number of memory that is not held, beside others
 DATA = cache(primes)  # of every run
 SIZES = ((1, 1), (2, 1), (3, 2), (2, 3))  # devices along each axis, and micro-steps
+UPDATES = 12  # of a weight, one after the other
 UNEQUAL = ((1, 2), (2, 1), (1, 4), (4, 1), (3, 4), (2, 4))  # devices along two axes
 MOST = 4  # devices of a run in numbers
 # an update in each micro-step changes what the next one reads
@@ -85,6 +86,7 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
     misfits_are_refused(k)
     _own_their_chunks(k)
     _unknowns_differ(k)
+    _updates_differ(k)
     _sums_differ(k)
     for schedule, fit in values_for_slices():
         if check(schedule, {BATCH: 2}).rule != ("" if fit else "room"):
@@ -170,6 +172,10 @@ def _own_their_chunks(k: Kernel) -> None:
     missed = [*divergences(run(lost, {BATCH: 2}, data=DATA))]
     if {each.has for each in missed} != {None} or {each.place for each in missed} != {Place((0,), 0)}:
         raise KernelError(f"{k.claim}: what is kept nowhere is missed at {missed}")
+    kept_whole = run(schedule_of(STRATEGIES["dp"]), {BATCH: 2}, data=DATA)
+    first = [row.single[0] for row in kept_whole if row.state == missed[0].state]
+    if [each.single for each in missed] != first:
+        raise KernelError(f"{k.claim}: of what is kept nowhere a single device has {first}")
 
 
 def _unknowns_differ(k: Kernel) -> None:
@@ -186,6 +192,19 @@ def _unknowns_differ(k: Kernel) -> None:
     unknown += [value for value in of_samples if value != 0]  # a device's own are zero
     if len({*unknown}) < len(unknown):
         raise KernelError(f"{k.claim}: what is not known is twice the same: {unknown}")
+
+
+def _updates_differ(k: Kernel) -> None:
+    """Raise KernelError unless in runs weights are others after each number of updates."""
+    for stateful in (False, True):
+        of_a_run = Reference(Schedule((BATCH,), (), (), ()), {BATCH: 2}, 1, 1, primes, stateful, True)
+        (weight,), (moment,) = of_a_run.single(0)
+        weights = [weight]
+        for _ in range(UPDATES):
+            weight, moment = of_a_run.next(weight, moment, 1)
+            weights.append(weight)
+        if len({*weights}) < len(weights):
+            raise KernelError(f"{k.claim}: after some numbers of updates weights are alike: {weights}")
 
 
 def _sums_differ(k: Kernel) -> None:

@@ -6,7 +6,7 @@ schedule is right where that is 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise, product
@@ -15,7 +15,7 @@ from proofs.checking.matching_schedules import after, along, tied_parameters
 from proofs.checking.witnesses import around, meant, operation
 from proofs.trusted.kernel import Kernel, KernelError
 from spec.checking.algebra import taker
-from spec.checking.everywhere import Everywhere, complete, everywhere
+from spec.checking.everywhere import Everywhere, Found, complete, everywhere
 from spec.checking.verdict import check
 from spec.derivation.norms import clipped
 from spec.derivation.schedules import schedule_of
@@ -63,6 +63,10 @@ def sizes_are_found(k: Kernel) -> None:
         if all(map(complete, general.conditions)) is (name in CURVES):
             raise KernelError(f"{k.claim}: {name}: whether all sizes are looked at is not so")
         _require_points(k, name, schedule, found)
+        _require_mentioned(k, name, found)
+        if len(everywhere(schedule, {}, exceptions=False).found) > 1:
+            raise KernelError(f"{k.claim}: {name}: exceptions are looked at, and are not asked for")
+    _require_mentioned(k, "one within another", _one_within_another())
     _require_undecided(k)
     _require_told(k)
     both = schedule_of(along(("outer", "inner")))
@@ -94,6 +98,31 @@ def _require_points(k: Kernel, name: str, schedule: Schedule, found: Everywhere)
             raise KernelError(f"{k.claim}: {name}: right with {point}")
 
 
+def _require_mentioned(k: Kernel, name: str, found: Everywhere) -> None:
+    """What is said of the fewest of some sizes is the verdict on them; nothing can be left out."""
+    said = [*found.right_for, *found.wrong_for]
+    for left_out in (None, *said):
+        others = [one for one in said if one is not left_out]
+        told = [_told(others, one) == {one.accepted} for one in found.found if one.verdict]
+        if all(told) is not (left_out is None):
+            raise KernelError(f"{k.claim}: {name}: of what is said {left_out} is left out: {told}")
+
+
+def _told(said: Sequence[Found], of: Found) -> set[bool]:
+    """The verdicts on some sizes: what is said of the fewest sizes of which they are some."""
+    wider = [one for one in said if one.sizes.items() <= of.sizes.items()]
+    return {one.accepted for one in wider if not any(one.wider(other) for other in wider)}
+
+
+def _one_within_another() -> Everywhere:
+    """As if it were right, and wrong with one micro-step, but on one device; with two, as any."""
+    dp = schedule_of(STRATEGIES["dp"])
+    right, wrong = (check(schedule, {BATCH: 2}) for schedule in (dp, replace(dp, finish=dp.finish[1:])))
+    one, two = {MICRO_STEPS: 1}, {MICRO_STEPS: 2}
+    found = Found(one, wrong, {}), Found(one | {BATCH: 1}, right, {}), Found(two, right, {})
+    return Everywhere((BATCH, MICRO_STEPS), (Found({}, right, {}), *found))
+
+
 def _require_undecided(k: Kernel) -> None:
     """What grows in every micro-step is not decided, but for few of them; it is right for one."""
     twice = operation(Kind.SCALE, GRADIENTS, by=Monomial(Fraction(2)))
@@ -105,7 +134,7 @@ def _require_undecided(k: Kernel) -> None:
         raise KernelError(f"{k.claim}: undecided: {found.undecided}, right with {right}")
     if any(one.accepted for one in found.found if one.verdict is None):
         raise KernelError(f"{k.claim}: what is not decided is accepted")
-    if looked_at != [1, 2, 3]:
+    if looked_at != [1, 2, 3] or {BATCH: 1} not in [one.sizes for one in found.found]:
         raise KernelError(f"{k.claim}: of what is not decided {looked_at} is looked at")
     if check(grows, {BATCH: 2}, MANY).accepted:
         raise KernelError(f"{k.claim}: what grows is accepted, of {MANY} micro-steps")

@@ -17,6 +17,7 @@ from spec.choosing.regimes import Kept, Regime
 from spec.devices.mesh import Axes
 from spec.language.schedule import Schedule
 from spec.meaning.conditions import Condition, agreement, freshness, gradient_integrity, match, progress
+from spec.meaning.reference import DECAY
 from spec.meaning.semantics import execute, initial
 from spec.models.training import momentum, sgd
 from spec.numbers.any_size import any_size
@@ -30,7 +31,7 @@ Both = tuple[Number, Number]  # the owner's value, and another device's
 Said = Callable[[Number], Any]  # a number, in words in which equal ones can be told
 OWN = "own"  # of samples: a device's own, the owner's, another device's
 WEIGHT, MOMENTUM = 3, 7  # at first
-VIEWED, ACTIVATED, DECAY = 2, 5, 1  # by which a sample's gradient, and an update, grow
+VIEWED, ACTIVATED = 2, 5  # by which a sample's gradient grows
 
 
 @dataclass(frozen=True)

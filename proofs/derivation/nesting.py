@@ -52,6 +52,7 @@ def slices_are_chunks_along_the_inner_axis(k: Kernel) -> tuple[Theorem, ...]:
     """
     pairs = (*combinations_with_replacement(MODEL_AXES, 2), ("ep", "tp+sp"))  # and one the other way
     moved = [names for names in pairs if _require_orders(names)]
+    _require_refused(k)
     if not moved:
         raise KernelError(f"{k.claim}: no two axes cut an index that is moved")
     outer, inner, m, c, x = k.integers("outer inner m c x")
@@ -100,6 +101,23 @@ def _require_orders(names: tuple[str, str]) -> bool:
         if accepted is (found in wrong):
             raise KernelError(f"{names}: {'accepts' if accepted else 'rejects'} {found}")
     return bool(wrong)
+
+
+def _require_refused(k: Kernel) -> None:
+    """Raise KernelError unless axes are as they are declared, and refused, where no order serves all.
+
+    As of programs that move one index along two axes, and of the same with the axes' names exchanged.
+    """
+    ways = [(MODEL_AXES["tp+sp"], MODEL_AXES["ep"]), (MODEL_AXES["ep"], MODEL_AXES["tp+sp"])]
+    named = [tuple(replace(axis, name=n) for axis, n in zip(way, "ab", strict=True)) for way in ways]
+    several = tuple(program_of(part, axes, FROM_SLICES) for axes in named for part in parts(MODEL))
+    found = axis_orders(several)
+    try:
+        check_orders(several, found)
+    except LayoutError:
+        if {*found.values()} == {("a", "b")}:
+            return
+    raise KernelError(f"{k.claim}: of two orders that contradict one another {found} is said")
 
 
 def _moved(programs: Sequence[Program], devices: Axes) -> set[Moved]:

@@ -356,6 +356,8 @@ def _without(program: Program, move: Move) -> Program:
         raise KernelError(f"{move}: it is not forgotten")
     if move.makes in ends or {*others} - {*found.lines} or len(found.kept) != len({*found.kept}):
         raise KernelError(f"{move}: more is forgotten, or less")
+    if found.waiting != len([line for line in program.parts_of_backward[1] if line != move]):
+        raise KernelError(f"{move}: without it {found.waiting} lines wait")
     return found
 
 

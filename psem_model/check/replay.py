@@ -19,6 +19,7 @@ from psem_model.simulator.run import Scheduled
 from spec.language.schedule import Buffer, Schedule
 from spec.meaning.match import Divergence, divergences
 from spec.meaning.reference import (
+    DECAY,
     READS_EVERYTHING,
     UNKNOWN,
     Data,
@@ -34,7 +35,7 @@ from spec.models.states import BytePolicy
 class SameRule(Arithmetic):
     """Fractions, and the update of `Reference.next`."""
 
-    rate, friction, decay = Fraction(1), Fraction(1), Fraction(3)
+    rate, friction, decay = Fraction(1), Fraction(1), Fraction(DECAY)
 
 
 class SamePoison(Poison):

@@ -39,6 +39,7 @@ class Unknown:
 
 
 UNKNOWN = Unknown()
+DECAY = 5  # so that no two numbers of updates are alike: with 1, 2 or 3 some undo others
 Coordinate = tuple[int, ...]
 Values = dict[tuple[int, Coordinate], Any]  # (element, device) -> value
 # data("start" or "moment", element), data("sample" or "tied", step, micro-step, device, element),
@@ -261,8 +262,8 @@ class Reference:
         return before
 
     def next(self, weight: Any, moment: Any, gradient: Any) -> tuple[Any, Any]:
-        """Gradient descent, or momentum; decayed so that no two numbers of updates are alike."""
-        decayed = gradient + 3 * weight
+        """Gradient descent, or momentum, with decay."""
+        decayed = gradient + DECAY * weight
         return (
             momentum(weight, moment, decayed, 1, 1) if self.stateful else (sgd(weight, decayed, 1), 0)
         )

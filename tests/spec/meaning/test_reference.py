@@ -1,15 +1,19 @@
 """The reference run: its data, whose elements are whose, and what it does not know."""
 
+from dataclasses import replace
 from itertools import combinations, product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spec.checking.verdict import check
 from spec.derivation.schedules import schedule_of
 from spec.devices.mesh import shard_contains
-from spec.meaning.reference import UNKNOWN, Reference, divided, primes, run
+from spec.language.schedule import Kind
+from spec.meaning.reference import UNKNOWN, Reference, divided, first_divergence, primes, run
 from spec.numbers.arithmetic import ceil_div
+from spec.plans.placement import BATCH
 from spec.plans.strategies import STRATEGIES
 from tests.support.examples import examples
 from tests.support.schedules import schedules
@@ -74,6 +78,16 @@ def test_nothing_that_is_not_known_is_asked_for_twice(case):
     for _ in run(schedule, sizes, micro_steps=micro_steps, data=data):
         pass
     assert len({*asked}) == len(asked)
+
+
+@pytest.mark.parametrize("stateful", [True, False])
+@pytest.mark.parametrize("updates", range(2, 9))
+def test_a_schedule_that_updates_several_times_diverges(updates, stateful):
+    dp = schedule_of(STRATEGIES["dp"])
+    (at,) = (i for i, op in enumerate(dp.finish) if op.kind is Kind.UPDATE)
+    often = replace(dp, finish=dp.finish[:at] + dp.finish[at : at + 1] * updates + dp.finish[at + 1 :])
+    assert not check(often, {BATCH: 2}, 1).accepted
+    assert first_divergence(often, {BATCH: 2}, stateful=stateful) is not None
 
 
 @pytest.mark.parametrize(("value", "number"), [*product((0, 6, UNKNOWN), (0, 3, UNKNOWN))])
