@@ -24,9 +24,10 @@ from proofs.costs.weights import (
     mlps_are_cut,
     model_has_weights,
     own_model_is_alike,
-    rows_are_told,
 )
 from proofs.language.programs import GPT, LLAMA
+from proofs.models.agreement import require_equations
+from proofs.models.layer_lists import require_listed
 from proofs.trusted.kernel import Kernel, Theorem
 from proofs.trusted.terms import And
 from spec.costs.model_costs import numbers_of, weight_elements
@@ -79,6 +80,7 @@ def layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
     own_rows_are_all(k)
     stored_beside(k)
     own_parts_of_layers_are_all(k)
+    require_listed(k.claim)
     places = k.reals("places")
     weights_of_layer, ends = 12 * x.h * x.h + 13 * x.h, (2 * x.v + places + 2) * x.h
     numbers = {
@@ -128,6 +130,7 @@ def gated_layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
     more = tokens * (4 * x.d * (x.a + x.kv) + 2 * 4)
     rows["norms_of_heads"] = x.program("", part=of_heads), 8 * bsh + inner + shares + more
     heads = 2 * x.h * x.d * (x.a + x.kv)
+    require_equations(k.claim)
     weights_of_layer, ends = heads + 3 * x.h * x.f + 2 * x.h, (2 * x.v + 1) * x.h
     cosines = {
         "layer_angles": ("", None, 0, 2 * x.s * x.d * 2),
@@ -203,6 +206,5 @@ def expert_layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
     }
     mlps_are_cut(k)
     experts_are_weighed(k)
-    rows_are_told(k)
     model = replace(x.shape, vocabulary=1, chosen=chosen)
     return (*x.keeps(rows), *experts_weights_are_counted(k, model))

@@ -15,6 +15,7 @@ from proofs.checking.matching_schedules import accepted_schedules
 from proofs.claim import claim
 from proofs.costs.buffer_lives import lives, require_zeros
 from proofs.costs.passing import others_hold_by_hand
+from proofs.costs.policies import require_listed
 from proofs.costs.units import units_take_turns
 from proofs.derivation.phases import require_phases
 from proofs.tools.encoding import Symbolic, realisable_placements
@@ -68,6 +69,7 @@ def _rests(kernel: Kernel, strategy: str, formula: Any, padded: Any) -> tuple[Th
 @claim("M1")
 def data_parallelism_rests_in_all_states(k: Kernel) -> tuple[Theorem, ...]:
     """Data parallelism rests in (4+K)Psi bytes. (Claim M1; ZeRO 1910.02054 section 3.1)"""
+    require_listed(k.claim)
     return _rests(k, "dp", lambda s: (4 + s.k) * s.psi, lambda s: (4 + s.k) * s.psi)
 
 

@@ -11,7 +11,6 @@ from proofs.trusted.terms import And
 from spec.costs.model_costs import active, further_elements, largest_part, parameters
 from spec.models.custom import Custom
 from spec.models.parts import layer, parts
-from spec.models.profiles import rows_of
 from spec.models.transformer import DENSE, INDICES, USUAL, Transformer
 from spec.numbers.arithmetic import Number
 from spec.plans.model_strategies import MODEL_AXES
@@ -98,31 +97,6 @@ def experts_weights_are_counted(k: Kernel, model: Transformer) -> tuple[Theorem,
         k.prove("a_token_passes_so_many_weights", passed),
         k.prove("further_modules_have", has == further * (two - one + 2 * h * h + 3 * h)),
     )
-
-
-ROWS: dict[
-    str, dict[str, tuple[str, ...]]
-] = {  # of weights, as torch.nn has them: what a product makes, a table's entries, the experts
-    "embedding": {"word_weight": ("v",), "place_weight": ("w",)},
-    "layer": {
-        **{
-            f"{name}_weight": indices
-            for name, indices in (("query", ("g", "r", "d")), ("output", ("h",)))
-        },
-        **{"router_weight": ("j",), "up_weight": ("e",), "down_weight": ("e",), "up_bias": ("e",)},
-        **{"query_bias": ("g", "r", "d"), "mlp_norm_scale": ("h",)},
-    },
-    "head": {"head_weight": ("v",), "final_norm_bias": ("h",)},
-}
-
-
-def rows_are_told(k: Kernel) -> None:
-    """Raise KernelError unless weights have those rows, which are never cut."""
-    for part in parts(WITH_EXPERTS[0]):
-        weights = {weight.name: weight for weight in part.weights}
-        for name, rows in ROWS[part.name].items():
-            if rows_of(weights[name], part) != rows:
-                raise KernelError(f"{k.claim}: {name} has the rows {rows_of(weights[name], part)}")
 
 
 def mlps_are_cut(k: Kernel) -> None:

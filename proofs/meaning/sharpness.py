@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from proofs.claim import claim
+from proofs.meaning.optimizers import require_published
 from proofs.tools.sums import partition
 from proofs.trusted.kernel import Kernel, Theorem
 from proofs.trusted.terms import (
@@ -220,6 +221,7 @@ def necessity_needs_its_hypotheses(k: Kernel) -> tuple[Theorem, ...]:
         return every(s.match, s.initial, s.agreement, *nonzero(b, d, seen)), s.freshness
 
     weights = "weight whole applied"
+    require_published(k.claim)
     return (
         _refute(k.part("sign"), "sign_sgd_hides_the_size_of_a_gradient", weights, sign_sgd),
         _refute(k.part("clip"), "clipping_hides_what_is_above_the_bound", weights, clipping),

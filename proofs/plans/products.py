@@ -10,6 +10,7 @@ from itertools import combinations, pairwise, product
 from proofs.claim import claim
 from proofs.language.program_rules import accepted_rules, rules_in
 from proofs.language.programs import alone, must_reject
+from proofs.models.profile_words import require_words_mean
 from proofs.pipelines.listed_pipelines import ListedPipeline, listed_pipelines
 from proofs.plans.listing import listing
 from proofs.plans.matching import match, require_everywhere
@@ -104,6 +105,7 @@ def products_of_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
     for name in SHARED:
         require_one_schedule(name, parts(GPT))
     require_shared_alike()
+    require_words_mean()
     for names in CLIPPED:
         require_accepted(names, parts(SHAPES[2 if "ep" in names else 0]))
     for names in MODELS:

@@ -1,0 +1,148 @@
+"""A2: parts of models, executed on numbers, compute what the equations of architectures say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import product
+from math import isclose
+from typing import Any
+
+from proofs.models.equations import Equations, Token
+from proofs.models.executed import Executed
+from proofs.models.realised_widths import require_widths
+from proofs.trusted.kernel import KernelError
+from spec.models.profiles import TEXTBOOK, Profile, realised_parts, rows_of
+from spec.models.transformer import (
+    CAPPED,
+    DENSE,
+    DROPPED,
+    EMBEDDING,
+    HEAD,
+    MASKED,
+    STRAIGHT,
+    USUAL,
+    USUAL_NORMS,
+    Latent,
+    Transformer,
+)
+from spec.models.values import WRITTEN, Part
+
+SAMPLES, POSITIONS, EXPERTS = 2, 2, 4
+TOKENS = [*product(range(SAMPLES), range(POSITIONS))]
+GPT = Transformer(1, 4, 6, 3, 2, 5, 7, dropout=DROPPED, positions=3, spare=2, tied=True)
+LLAMA = replace(
+    GPT, gated=True, function="silu", norm="rms_norm", biases=frozenset(), positions=0, tied=False
+)
+WITH_EXPERTS = replace(LLAMA, dropout=frozenset(), experts=EXPERTS, chosen=2, odds="sigmoid")
+AROUND, AFTER = {"attention_out", "mlp_out"}, {"words", "attention_sum", "mlp_sum"}
+MODELS = (  # which between them have all that models may have
+    replace(GPT, norms=frozenset(AFTER), word_features=3),
+    replace(GPT, norms=frozenset({"attention", "heads"}), positions=0, parallel=True),
+    replace(LLAMA, norms=USUAL_NORMS | AROUND | {"heads", "head"}, capped=CAPPED),
+    replace(LLAMA, latent=Latent(3, 0, 1, 3), parallel=True, biases=frozenset({"output", "mlp"})),
+    replace(
+        WITH_EXPERTS,
+        latent=Latent(3, 5, 1, 3),
+        shared=2,
+        dense=6,
+        kinds=(frozenset({DENSE}), USUAL),
+        weighed_within=True,
+    ),
+    replace(
+        WITH_EXPERTS,
+        biases=GPT.biases | {"router"},
+        odds="softmax",
+        sinks=True,
+        clamped=True,
+        weighed_within=True,
+        kinds=(frozenset({MASKED}),),
+    ),
+    replace(
+        WITH_EXPERTS,
+        norms=USUAL_NORMS | {"turned"},
+        tempered=True,
+        weighed_first=True,
+        unnormed=True,
+        kinds=(USUAL, frozenset({STRAIGHT})),
+    ),
+)
+
+
+IN_FULL = replace(  # in several types, in steps, with copies of keys and values, and numbers of rows
+    TEXTBOOK,
+    in_full=frozenset({"softmax", "layer_norm", "rms_norm", "cross_entropy"}),
+    rows=frozenset({"layer_norm", "rms_norm"}),
+    composes=True,
+    maximum=True,
+    repeats=True,
+    routes=True,
+    scales_in_full=True,
+)
+IN_STEPS: dict[str, Any] = dict.fromkeys(
+    (
+        *("normed", "of_chosen", "plain_odds", "of_groups", "scaled_words"),
+        *("offset_scales", "spread_keys", "numbered_heads", "put_together"),
+    ),
+    True,
+)
+
+
+def require_equations(claim: str) -> None:
+    """Raise KernelError unless parts make of numbers what equations do, of each weight's elements.
+
+    And however a system computes them.
+    """
+    for model in MODELS:
+        _require_equations(claim, model, TEXTBOOK)
+    for model in (MODELS[1], *MODELS[-2:]):
+        _require_equations(claim, replace(model, function="gelu_new", **IN_STEPS), IN_FULL)
+
+
+def _require_equations(claim: str, model: Transformer, profile: Profile) -> None:
+    chosen, sent = _routes(model, profile)
+    sizes = profile.computed(model).sizes(SAMPLES, POSITIONS)
+    run, equations, made = Executed(sizes, sent), Equations(model, chosen), list[float]()
+    found = realised_parts(model, profile, WRITTEN)
+    require_widths(claim, model, profile, sizes)
+    for part in found:
+        made = run.gives(part, made)
+    x = {token: equations.embedding(token) for token in TOKENS}
+    for kind in dict.fromkeys(model.kinds or (USUAL,)):
+        x = equations.layer(kind, x)
+    losses = [equations.loss(token, of) for token, of in x.items()]
+    if not all(isclose(one, other) for one, other in zip(made, losses, strict=True)):
+        raise KernelError(f"{claim}: {model} gives other losses than its equations: {made}, {losses}")
+    for part in found if profile == TEXTBOOK else ():
+        _require_rows(claim, part, equations.inputs)
+    weights = {weight for part in found for weight in part.weights}
+    places = [(w.name, product(*(range(sizes[i]) for i in w.indices))) for w in weights]
+    if {(name, at) for name, every in places for at in every} != {*equations.read}:
+        raise KernelError(f"{claim}: {model} has other weights than its equations")
+
+
+def _routes(model: Transformer, profile: Profile) -> tuple[dict[Token, list[int]], list[float]]:
+    """Each token's experts, in turn, or all; and which token is in each of their slots."""
+    if not model.experts:
+        return {}, []
+    count = model.experts if profile.routes and model.weighed_first else model.chosen
+    chosen = {token: [(n + i) % model.experts for i in range(count)] for n, token in enumerate(TOKENS)}
+    takes = [[token for token in TOKENS if e in chosen[token]] for e in range(model.experts)]
+    return chosen, [float(token == other) for of in takes for token in of for other in TOKENS]
+
+
+def _require_rows(claim: str, found: Part, inputs: Mapping[str, int]) -> None:
+    """Raise KernelError unless rows of a weight are what its product makes, or reads, if it says so.
+
+    Of a table, its entries; of experts' weights, the experts; of others, all that they have.
+    """
+    for part in (replace(found, reads_first=is_first) for is_first in (False, True)):
+        for weight in part.weights:
+            has, count = weight.indices, inputs.get(weight.name, 0)
+            makes, reads = has[count:], has[:count]
+            if part.name == HEAD and has[0] == "v":
+                makes, reads = has[:1], has[1:]
+            is_table = part.name == EMBEDDING and has[0] in "vw"
+            expected = reads if reads and (is_table or part.reads_first) else makes
+            if rows_of(weight, part) != (("e",) if "e" in has else expected):
+                raise KernelError(f"{claim}: {weight} has the rows {rows_of(weight, part)}")

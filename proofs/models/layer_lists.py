@@ -1,0 +1,95 @@
+"""A1: layers are counted, and have windows and masks, as if they were listed one by one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations, product
+from typing import Any
+
+from proofs.language.programs import LLAMA
+from proofs.trusted.kernel import KernelError
+from spec.models.layers import EVERY_LAYER, ROOT, HeldUnits, Layers, has_each_once
+from spec.models.transformer import DENSE, FLAT, MASKED, STRAIGHT, USUAL, Transformer, with_masks
+
+COUNT, TOKENS = 7, 4
+KINDS = frozenset({STRAIGHT, DENSE}), USUAL, USUAL
+WINDOWS = 0, TOKENS, 1, TOKENS + 1
+SOME = [
+    Layers(frozenset(numbers), others)
+    for numbers in ((), (1, -1), (0, -COUNT, 5, COUNT, -COUNT - 1))
+    for others in (False, True)
+]
+
+
+def require_listed(claim: str) -> None:
+    """Raise KernelError unless layers are those of a list."""
+    model = replace(LLAMA, layers=COUNT, kinds=KINDS, windows=WINDOWS, angles_of_windows=True)
+    for what, found, expected in (*_of_some(model), *_of_windows(model), *_of_masks(model)):
+        if found != expected:
+            raise KernelError(f"{claim}: {what} are {found}, not {expected}")
+
+
+def _of_some(model: Transformer) -> Iterator[tuple[str, Any, Any]]:
+    """Which layers some numbers name, and how many of each kind are between two of them."""
+    every = [*range(COUNT)]
+    names = ["dense_straight_layer", "layer", "layer"] * COUNT
+    for some in SOME:
+        named = {every[n] for n in some.numbers if -COUNT <= n < COUNT}
+        listed = [n for n in every if (n in named) != some.others]
+        yield f"{some}", [n for n in every if some.has(n, COUNT)], listed
+        for first, after in combinations((*every, COUNT), 2):
+            here = Counter(names[n] for n in listed if first <= n < after)
+            yield f"{some}, {first} to {after}", +some.counted(model, first, after), here
+    for one, other in product(SOME, repeat=2):
+        times = {(one.has(n, c), other.has(n, c)) for c in range(1, 10) for n in range(c)}
+        yield (
+            f"{one} and {other} all",
+            has_each_once([one, other]),
+            times <= {(True, False), (False, True)},
+        )
+    yield "all", [has_each_once([some]) for some in SOME], [some == EVERY_LAYER for some in SOME]
+    ends = "embedding", "layer", "head"
+    for names_of, has in (((ROOT,), ends[::2]), (ends[:1], ends[:1])):
+        held = HeldUnits(frozenset(names_of))
+        yield f"{names_of} held", tuple(end for end in ends if held.has(end)), has
+
+
+def _of_windows(model: Transformer) -> Iterator[tuple[str, Any, Any]]:
+    """By which windows layers are, and how many sets of angles they need."""
+    for first, after in combinations(range(COUNT + 1), 2):
+        windows = [WINDOWS[n % len(WINDOWS)] for n in range(first, after)]
+        yield "windows", [model.window(n) for n in range(first, after)], windows
+        yield "windows between", model.windows_of(first, after), {*windows}
+        yield "sets of angles", model.sets_of_angles(first, after), len({w > 0 for w in windows})
+    for plain in (replace(model, windows=()), replace(model, angles_of_windows=False)):
+        yield "sets of angles of all", plain.sets_of_angles(0, COUNT), 1
+
+
+def _of_masks(model: Transformer) -> Iterator[tuple[str, Any, Any]]:
+    """Which layers' kernels are given a mask: those with a window within a sample, or all.
+
+    If it has distances, all share one. Groups of heads are put together where there are several.
+    """
+    within = {*range(1, TOKENS + 1)}
+    for given, distances, groups in product((False, True), (False, True), (1, 2, 4)):
+        some = replace(
+            model, masked=given, distances=distances, spread_keys=True, kv_heads=groups, heads=4
+        )
+        found, more = with_masks(some, TOKENS), {FLAT} if groups == 2 else set()
+        kinds = [
+            KINDS[n % 3]
+            | ({MASKED} if (given and not distances) or WINDOWS[n % 4] in within else set())
+            | more
+            for n in range(12)
+        ]
+        yield "kinds", [found.layer_kind(n) for n in range(12)], kinds
+        yield "shared masks", found.shares_mask, given and distances
+        yield (
+            "masks",
+            [some.is_given_mask(w, TOKENS) for w in range(6)],
+            [given or w in within for w in range(6)],
+        )
+    plain = replace(model, windows=(), kinds=())
+    yield "kinds without windows", with_masks(plain, TOKENS).kinds, ()
