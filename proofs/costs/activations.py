@@ -23,6 +23,7 @@ from proofs.costs.weights import (
     largest_are_found,
     mlps_are_cut,
     model_has_weights,
+    opaque_is_as_said,
     own_model_is_alike,
 )
 from proofs.language.programs import GPT, LLAMA
@@ -76,6 +77,7 @@ def layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
     rows["numbers_of_rows"] = x.program("", part=of_rows), 34 * sbh + pairs + 2 * 2 * 4 * tokens
     largest_are_found(k)
     own_model_is_alike(k)
+    opaque_is_as_said(k)
     own_parts_are_all(k)
     own_rows_are_all(k)
     stored_beside(k)

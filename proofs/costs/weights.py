@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 from proofs.language.programs import DEEPSEEK, GPT, LLAMA, WITH_EXPERTS
@@ -10,6 +11,7 @@ from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.terms import And
 from spec.costs.model_costs import active, further_elements, largest_part, parameters
 from spec.models.custom import Custom
+from spec.models.opaque import Opaque
 from spec.models.parts import layer, parts
 from spec.models.transformer import DENSE, INDICES, USUAL, Transformer
 from spec.numbers.arithmetic import Number
@@ -75,6 +77,20 @@ def own_model_is_alike(k: Kernel) -> None:
         raise KernelError(f"{k.claim}: which weights have positions is not so")
     if own.layers_of(1, 3) != shape.layers_of(1, 3) or not own.has_index("v") or own.has_index("e"):
         raise KernelError(f"{k.claim}: a model of GPT's parts has other layers, or indices, than GPT")
+
+
+def opaque_is_as_said(k: Kernel) -> None:
+    """Raise KernelError unless all parameters of a model of which nothing is known are one weight.
+
+    It has an index of samples, and what it computes no size.
+    """
+    model = Opaque(7)
+    (part,) = parts(model)
+    sizes, (line,) = model.sizes(3), part.operations
+    elements = [prod(sizes[index] for index in value.indices) for value in (*line.reads, line.makes)]
+    width = sum(value.width for value in (*line.reads[1:], line.makes))
+    if [*parameters(model).values()] != [7] or elements != [7, 3 * 7, 3] or part.takes or width:
+        raise KernelError(f"{k.claim}: an opaque model has other sizes")
 
 
 def experts_weights_are_counted(k: Kernel, model: Transformer) -> tuple[Theorem, Theorem]:

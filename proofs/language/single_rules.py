@@ -13,7 +13,7 @@ from spec.derivation.programs import EVERYTHING, program_of
 from spec.devices.layouts import PARTIAL, WHOLE, along
 from spec.language.moves import move_of
 from spec.language.programs import Program
-from spec.models.values import FULL, Does, Operation, Part, Value, misfit
+from spec.models.values import FULL, Does, Operation, Part, Value, cotangent_of, formed, misfit
 from spec.plans.model_strategies import MODEL_AXES, POSITIONS, copies_within
 
 _TENSOR = MODEL_AXES["tp+sp"]
@@ -37,6 +37,11 @@ def require_names(value: Value) -> None:
         names = {move_of(value, axis, before, lie).makes.name for axis, lie in others}
         if len(names) < len(others):
             raise KernelError(f"{value.name} lies in {len(others)} ways, and has {len(names)} names")
+    moved = cotangent_of(formed(value, "moved")), formed(cotangent_of(value), "moved")
+    if len({each.name for each in moved}) < 2 or len({each.plain_name for each in moved}) > 1:
+        raise KernelError(
+            f"the cotangent of {value.name}, moved, has another's name, or none of its own"
+        )
 
 
 def require_whole(part: Part, name: str) -> None:

@@ -10,8 +10,9 @@ from typing import Any
 
 from proofs.models.equations import Equations, Token
 from proofs.models.executed import Executed
-from proofs.models.realised_widths import require_widths
+from proofs.models.realised_widths import require_products_in_full, require_widths
 from proofs.trusted.kernel import KernelError
+from spec.models.parts import layer, parts
 from spec.models.profiles import TEXTBOOK, Profile, realised_parts, rows_of
 from spec.models.transformer import (
     CAPPED,
@@ -20,26 +21,28 @@ from spec.models.transformer import (
     EMBEDDING,
     HEAD,
     MASKED,
+    NORMS,
     STRAIGHT,
     USUAL,
-    USUAL_NORMS,
     Latent,
     Transformer,
 )
-from spec.models.values import WRITTEN, Part
+from spec.models.values import OPERANDS, WRITTEN, Builder, Part, Role, Value
 
 SAMPLES, POSITIONS, EXPERTS = 2, 2, 4
 TOKENS = [*product(range(SAMPLES), range(POSITIONS))]
-GPT = Transformer(1, 4, 6, 3, 2, 5, 7, dropout=DROPPED, positions=3, spare=2, tied=True)
+BOTH_CAPPED, ALL_DROPPED = frozenset({"scores", "logits"}), frozenset({"words", "shares", "output"})
+GPT = Transformer(1, 4, 6, 3, 2, 5, 7, dropout=ALL_DROPPED, positions=3, spare=2, tied=True)
 LLAMA = replace(
     GPT, gated=True, function="silu", norm="rms_norm", biases=frozenset(), positions=0, tied=False
 )
 WITH_EXPERTS = replace(LLAMA, dropout=frozenset(), experts=EXPERTS, chosen=2, odds="sigmoid")
+OF_LAYERS = frozenset({"attention", "mlp"})
 AROUND, AFTER = {"attention_out", "mlp_out"}, {"words", "attention_sum", "mlp_sum"}
 MODELS = (  # which between them have all that models may have
     replace(GPT, norms=frozenset(AFTER), word_features=3),
     replace(GPT, norms=frozenset({"attention", "heads"}), positions=0, parallel=True),
-    replace(LLAMA, norms=USUAL_NORMS | AROUND | {"heads", "head"}, capped=CAPPED),
+    replace(LLAMA, norms=OF_LAYERS | AROUND | {"heads", "head"}, capped=BOTH_CAPPED),
     replace(LLAMA, latent=Latent(3, 0, 1, 3), parallel=True, biases=frozenset({"output", "mlp"})),
     replace(
         WITH_EXPERTS,
@@ -60,7 +63,7 @@ MODELS = (  # which between them have all that models may have
     ),
     replace(
         WITH_EXPERTS,
-        norms=USUAL_NORMS | {"turned"},
+        norms=OF_LAYERS | {"turned"},
         tempered=True,
         weighed_first=True,
         unnormed=True,
@@ -94,9 +97,15 @@ def require_equations(claim: str) -> None:
     And however a system computes them.
     """
     for model in MODELS:
-        _require_equations(claim, model, TEXTBOOK)
-    for model in (MODELS[1], *MODELS[-2:]):
-        _require_equations(claim, replace(model, function="gelu_new", **IN_STEPS), IN_FULL)
+        _require_equations(claim, replace(model, **IN_STEPS), TEXTBOOK)
+        _require_arrays(claim, model)
+    for model in (MODELS[1], *(replace(model, **IN_STEPS) for model in MODELS[-2:])):
+        _require_equations(claim, replace(model, function="gelu_new"), IN_FULL)
+    _require_read(claim, _of_two_weights())
+    for model in (GPT, LLAMA):
+        require_products_in_full(claim, replace(model, positions=0, dropout=frozenset()))
+    if parts(replace(GPT, vocabulary=0)) != (layer(GPT),) or not _have_all_words():
+        raise KernelError(f"{claim}: without words there is more than layers, or not all is tried")
 
 
 def _require_equations(claim: str, model: Transformer, profile: Profile) -> None:
@@ -104,6 +113,8 @@ def _require_equations(claim: str, model: Transformer, profile: Profile) -> None
     sizes = profile.computed(model).sizes(SAMPLES, POSITIONS)
     run, equations, made = Executed(sizes, sent), Equations(model, chosen), list[float]()
     found = realised_parts(model, profile, WRITTEN)
+    if sizes["c"] * model.experts * len(TOKENS) != len(sent):
+        raise KernelError(f"{claim}: experts have {sizes['c']} slots")
     require_widths(claim, model, profile, sizes)
     for part in found:
         made = run.gives(part, made)
@@ -115,10 +126,39 @@ def _require_equations(claim: str, model: Transformer, profile: Profile) -> None
         raise KernelError(f"{claim}: {model} gives other losses than its equations: {made}, {losses}")
     for part in found if profile == TEXTBOOK else ():
         _require_rows(claim, part, equations.inputs)
+        _require_read(claim, part)
     weights = {weight for part in found for weight in part.weights}
     places = [(w.name, product(*(range(sizes[i]) for i in w.indices))) for w in weights]
     if {(name, at) for name, every in places for at in every} != {*equations.read}:
         raise KernelError(f"{claim}: {model} has other weights than its equations")
+
+
+def _have_all_words() -> bool:
+    """Whether models between them have all norms, and all that may be capped, or dropped."""
+    has = [{word for m in MODELS for word in getattr(m, of)} for of in ("norms", "capped", "dropout")]
+    return has == [{*NORMS}, {*CAPPED}, {*DROPPED}] and GPT.norms == OF_LAYERS
+
+
+ARRAYS = {  # as modules have them: a product that makes queries, keys and values, or both of a gate
+    **dict.fromkeys(("qkv", "heads"), ("query key value",)),
+    **dict.fromkeys(("mlp", "experts"), ("gate up",)),
+    "latent": ("query_straight query", "key_latent key", "key_straight value"),
+}
+
+
+def _require_arrays(claim: str, model: Transformer) -> None:
+    """Raise KernelError unless weights, and biases, are one array as a model's words say."""
+    others = {"qkv", "heads"} if model.latent else {"latent"}
+    for key, kind in product(ARRAYS, dict.fromkeys(model.kinds or (USUAL,))):
+        has_experts = bool(model.experts) and DENSE not in kind
+        found = layer(replace(model, joined=frozenset({key})), kind)
+        is_so = key not in others | ({"mlp"} if has_experts else {"experts"})
+        of = "".join(f"{word}_" for word in sorted(kind))
+        ends = ("weight",) if key == "latent" else ("weight", "bias")
+        names = product(ends, ARRAYS[key] if is_so else ())
+        arrays = [tuple(f"{of}{name}_{end}" for name in each.split()) for end, each in names]
+        if [*found.arrays] != arrays or found.by_heads != (key in ("heads", "latent")):
+            raise KernelError(f"{claim}: {key}: {found.arrays} are arrays, not {arrays}")
 
 
 def _routes(model: Transformer, profile: Profile) -> tuple[dict[Token, list[int]], list[float]]:
@@ -129,6 +169,36 @@ def _routes(model: Transformer, profile: Profile) -> tuple[dict[Token, list[int]
     chosen = {token: [(n + i) % model.experts for i in range(count)] for n, token in enumerate(TOKENS)}
     takes = [[token for token in TOKENS if e in chosen[token]] for e in range(model.experts)]
     return chosen, [float(token == other) for of in takes for token in of for other in TOKENS]
+
+
+def _require_read(claim: str, part: Part) -> None:
+    """Raise KernelError unless it is told which line reads a value first, and what is of weights alone.
+
+    That is what weights are in, and nothing that depends on a sample.
+    """
+    leaves = {value: {value} for line in part.operations for value in line.reads}
+    for line in part.operations:
+        leaves[line.makes] = {leaf for value in line.reads for leaf in leaves[value]}
+        if len(line.reads) != OPERANDS[line.does]:
+            raise KernelError(f"{claim}: {line} reads other values than it should")
+    of_weights = {
+        value.name
+        for value, of in leaves.items()
+        if any(leaf.role is Role.WEIGHT for leaf in of)
+        and all(leaf.role in (Role.WEIGHT, Role.CONSTANT) for leaf in of)
+        and not any("b" in leaf.indices for leaf in of)
+    }
+    readers = {v: next(o for o in part.operations if v in o.reads) for v in part.first_readers}
+    if part.of_weights != of_weights or part.first_readers != readers:
+        raise KernelError(f"{claim}: {part.name}: {part.of_weights} are of weights, not {of_weights}")
+
+
+def _of_two_weights() -> Part:
+    """Two weights multiplied, and what they multiply together."""
+    takes, one = Value("takes", ("b", "h"), Role.STREAM), Value("one", ("h", "m"), Role.WEIGHT)
+    part, other = Builder("of_two_weights", takes), Value("other", ("m", "h"), Role.WEIGHT)
+    both = part.contract(one, other, Value("both", ("h",)))
+    return part.part(part.contract(takes, both, replace(takes, name="gives")))
 
 
 def _require_rows(claim: str, found: Part, inputs: Mapping[str, int]) -> None:

@@ -12,6 +12,7 @@ from itertools import product
 from math import atan, erf, exp, log, prod, sin, sqrt, tanh
 from zlib import crc32
 
+from proofs.trusted.kernel import KernelError
 from spec.models.parts import MASK
 from spec.models.values import LOG_TOTAL, Operation, Part, Role, Value
 
@@ -57,7 +58,7 @@ class Executed:
     def _given(self, value: Value) -> list[float]:
         """A weight or a constant. What is dropped, or seen, is so in all places of a token alike."""
         if value.role not in (Role.WEIGHT, Role.CONSTANT):
-            raise KeyError(f"nothing makes {value}")
+            raise KernelError(f"nothing makes {value}")
         every = product(*(range(self.sizes[index]) for index in value.indices))
         if value.indices[-1] == "z":  # features of a head: those that are not turned are the first
             shift = 0 if "n" in value.indices else self.sizes["n"]

@@ -92,4 +92,6 @@ def _of_masks(model: Transformer) -> Iterator[tuple[str, Any, Any]]:
             [given or w in within for w in range(6)],
         )
     plain = replace(model, windows=(), kinds=())
+    of_none = {(plain.window(n), plain.layer_kind(n)) for n in range(COUNT)}
+    yield "windows and kinds of none", of_none, {(0, USUAL)}
     yield "kinds without windows", with_masks(plain, TOKENS).kinds, ()

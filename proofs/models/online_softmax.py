@@ -10,13 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from math import exp, isclose
 from typing import Any
 
 from proofs.claim import claim
-from proofs.trusted.kernel import Bool, Kernel, Term, Theorem
+from proofs.trusted.kernel import Bool, Kernel, KernelError, Term, Theorem
 from proofs.trusted.terms import And, If, RealSort, RealVal
 from spec.assumptions import EXPONENTIAL
 from spec.models.online_softmax import (
+    FLOATS,
     PartialResult,
     Reals,
     exponential,
@@ -61,10 +63,10 @@ class Softmax:
 def softmax(k: Kernel) -> Softmax:
     """Declare exp and the larger of two references, with their laws."""
     a, b, x, m, r = k.reals("a b x m r")
-    exp = k.function("exponential", REAL, REAL)
+    raised = k.function("exponential", REAL, REAL)
     larger, largest = k.define("larger", [m, r], If(m >= r, m, r))
-    reals = Reals(exp, larger)
-    law = k.axiom("exp_of_a_sum_is_a_product", EXPONENTIAL, exp, a, b)
+    reals = Reals(raised, larger)
+    law = k.axiom("exp_of_a_sum_is_a_product", EXPONENTIAL, raised, a, b)
     rescales = k.prove(
         "references_may_change",
         a * exponential(x, m, reals) * exponential(m, r, reals) == a * exponential(x, r, reals),
@@ -136,6 +138,7 @@ def merging_is_associative_and_commutative(k: Kernel) -> tuple[Theorem, ...]:
         equal(one_way, other_way),
         uses=[same_reference, totals, totals.at(**components)],
     )
+    _require_attention(k.claim)
     lowest = k.reals("lowest")
     none = no_keys(lowest)
     identity = k.prove(
@@ -145,6 +148,18 @@ def merging_is_associative_and_commutative(k: Kernel) -> tuple[Theorem, ...]:
         uses=[larger(none, p), s.one.at(x=p.reference)],
     )
     return associates, commutes, identity
+
+
+def _require_attention(claim: str) -> None:
+    """Raise KernelError unless of numbers, too, blocks merge to the mean of values, weighed by exp."""
+    scores, values = [3.0, -1.0, 0.5, 2.0], [0.5, 7.0, -2.0, 1.0]
+    weights = [exp(score) for score in scores]
+    mean = sum(w * v for w, v in zip(weights, values, strict=True)) / sum(weights)
+    for start in range(len(scores) + 1):
+        first = of_block(scores[:start], values[:start], FLOATS)
+        last = of_block(scores[start:], values[start:], FLOATS)
+        if not isclose(merge(first, last, FLOATS).output, mean):
+            raise KernelError(f"{claim}: blocks of keys, merged, give no mean of their values")
 
 
 def backward_from_the_log_sum_exp(k: Kernel) -> tuple[Theorem, ...]:

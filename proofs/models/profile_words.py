@@ -9,8 +9,8 @@ from typing import Any
 
 from proofs.language.programs import GPT, WITH_EXPERTS
 from proofs.trusted.kernel import KernelError
-from spec.models.parts import BESIDE_OPERATIONS, BESIDE_ROUTES, MASK, PRODUCTS_IN_FULL
-from spec.models.profiles import TEXTBOOK, Padding, Profile, Samples, Units
+from spec.models.parts import BESIDE_OPERATIONS, BESIDE_ROUTES, MASK, PRODUCTS_IN_FULL, head
+from spec.models.profiles import TEXTBOOK, Padding, Profile, Samples, Units, realised
 from spec.models.states import POLICIES, State
 from spec.models.values import FULL
 
@@ -98,6 +98,13 @@ def _of_models() -> Iterator[tuple[str, Any, Any]]:
         yield "masks", MASK in says.inside, not (inside and masked)
         yield "inside", says.inside - {MASK}, (kernel - {*PRODUCTS_IN_FULL}) if composed else inside
         yield "products", says.widths, tuple((n, FULL) for n in PRODUCTS_IN_FULL if composed)
+    whole = frozenset({"head_weight", "logits"})
+    for words in (whole, whole - {"head_weight"}):
+        yield (
+            "whole",
+            realised(head(GPT), of(whole=words), 2).whole,
+            words - ({"logits"} if words == whole else set()),
+        )
     for one, routes in product(BOTH, BOTH):
         own: dict[str, Any] = {
             "plain_softmax": one,

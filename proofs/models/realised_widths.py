@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import prod
 
 from proofs.trusted.kernel import KernelError
-from spec.models.parts import MASK, parts
-from spec.models.profiles import Profile, realised_parts
+from spec.models.parts import BESIDE_OPERATIONS, BESIDE_ROUTES, MASK, layer, parts
+from spec.models.profiles import TEXTBOOK, Profile, realised, realised_parts
 from spec.models.transformer import Transformer
 from spec.models.values import Operation, Role, Value
 
@@ -16,24 +17,48 @@ OF_SINKS = {"log_total", "sinks", "above_sinks", "left_by_sinks"}
 OF_LOSS = {"raised", "total", "lost", "loss", "logits_capped"}
 IN_FP32 = OF_CHOICES | OF_SINKS | OF_LOSS
 INTEGER, REAL, HALF = 8, 4, 2  # bytes of a number
+TOLD = {*BESIDE_ROUTES, *BESIDE_OPERATIONS} - {"weighed"}
+COPIES = "_scale_and_one", "_taken", "_spread", "_by_token"
 Sizes = Mapping[str, int]
 
 
 def require_widths(claim: str, model: Transformer, profile: Profile, sizes: Sizes) -> None:
     """Raise KernelError unless values have the types that are listed, and copies take as many bytes."""
     written, beside = parts(profile.computed(model)), _beside(model) if profile.routes else {}
-    values = {
-        value for part in written for line in part.operations for value in (*line.reads, line.makes)
-    }
+    values = {v for part in written for line in part.operations for v in (*line.reads, line.makes)}
     wrong = [str(v) for v in values if v.width != beside.get(v.name, _width(v, model, profile.routes))]
-    if wrong or not beside.keys() <= {value.name for value in values}:
-        raise KernelError(f"{claim}: of {model} these have another type: {wrong}")
+    names = {value.name for value in values}
+    copies = {copy for copy in COPIES for name in names if name.endswith(copy)}
+    if wrong or (names & TOLD, copies) != ({*beside}, _copies(model) if profile.composes else set()):
+        raise KernelError(f"{claim}: of {model} {wrong} have another type, or {copies} are copies")
     for width in (HALF, REAL) if profile.routes else (HALF,):
         for part, found in zip(written, realised_parts(model, profile, width), strict=True):
-            bytes_ = sum(line.makes.width * _count(line.makes, sizes) for line in found.operations)
+            made = sum(line.makes.width * _count(line.makes, sizes) for line in found.operations)
             expected = sum(_taken(line, profile, width, sizes) for line in part.operations)
-            if bytes_ != expected or (profile.routes and not beside.keys() <= found.stores):
-                raise KernelError(f"{claim}: of {model} {part.name} makes {bytes_}, not {expected}")
+            if made != expected or (profile.routes and not {*beside, "weighed"} <= found.stores):
+                raise KernelError(f"{claim}: of {model} {part.name} makes {made}, not {expected}")
+
+
+def require_products_in_full(claim: str, model: Transformer) -> None:
+    """Raise KernelError unless products that no kernel computes read, and are, fp32, and their views.
+
+    Heads of keys are taken by their numbers, and are as many as those of queries, or groups.
+    """
+    kernel = frozenset({"scores", "seen", "shares"})
+    profile = replace(TEXTBOOK, heads_alike=True, inside=kernel, repeats=True)
+    shape = replace(model, in_steps=True, numbered_heads=True)
+    part = realised(layer(shape), profile.in_model(shape), HALF)
+    for line in part.operations:
+        reads, makes = [value.width for value in line.reads if value.width], line.makes
+        if makes.name in ("scores", "context", "keys", "values") and {*reads} != {REAL}:
+            raise KernelError(f"{claim}: {line} reads {reads} bytes")
+
+
+def _copies(m: Transformer) -> set[str]:
+    """What is copied where operations are told one by one."""
+    turns = m.turned and m.latent is None
+    of = m.offset_scales, m.numbered_heads and m.latent is None, m.spread_keys and turns, m.put_together
+    return {copy for copy, has in zip(COPIES, of, strict=True) if has}
 
 
 def _count(value: Value, sizes: Sizes) -> int:
@@ -48,6 +73,7 @@ def _beside(m: Transformer) -> dict[str, int]:
         "odds_mask": m.experts * m.of_groups,
         "undivided_odds": m.chosen * REAL * m.normed,
         "odds_total": REAL * m.normed,
+        "chosen_odds": HALF * m.of_chosen,
     }
     others = {
         "largest_of_keys": INTEGER * m.sinks,
