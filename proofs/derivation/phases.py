@@ -1,5 +1,6 @@
-"""M9: of each operation of a derived schedule, the phase: that of the work that it serves; of each
-schedule, along which axes it slices anything, and whether gradients go to the host to be applied there.
+"""M9: of each operation of a derived schedule, the phase: that of the work that it serves, and how
+much passes in it at once; of each schedule, along which axes it slices anything, and whether gradients
+go to the host to be applied there.
 
 What serves a work is told by what is done before and after: it is another definition than that of
 `spec.derivation.schedules`, which says it operation by operation.
@@ -9,16 +10,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, product
 
 from proofs.costs.buffer_lives import watched
 from proofs.tools.encoding import realisable_placements
 from proofs.trusted.kernel import KernelError
 from spec.derivation.norms import clipped
 from spec.derivation.schedules import schedule_of
-from spec.language.schedule import GRADIENT_BUFFERS, Kind, Op, Phase, Rest, Schedule
+from spec.language.schedule import (
+    GRADIENT_BUFFERS,
+    REDUCTIONS,
+    Kind,
+    Op,
+    Phase,
+    Rest,
+    Schedule,
+    Span,
+)
 from spec.meaning.semantics import CONTENT
 from spec.models.states import State
+from spec.plans.placement import on_batch
 from spec.plans.strategies import STRATEGIES
 
 AWAY = (Kind.RELEASE, Kind.OFFLOAD)  # what forward does with what it leaves
@@ -32,6 +43,9 @@ def require_phases() -> None:
         for op, phase in zip(schedule.ops, _phases(schedule), strict=True):
             if op.phase is not phase:
                 raise KernelError(f"M9: {op} is of {op.phase}, and serves {phase}")
+        for op, span in zip(schedule.ops, _spans(schedule), strict=True):
+            if op.span is not span:
+                raise KernelError(f"M9: in {op} passes {op.span}, and {span} needs to")
         if schedule.rest(State.ACTIVATIONS) != Rest(schedule.axes):
             continue  # of activations nothing is asked
         found = schedule.hosts_updates, {*schedule.cut}
@@ -52,12 +66,29 @@ def _as_it_runs(schedule: Schedule) -> tuple[bool, set[str]]:
     return hosted, store.cut
 
 
+def _spans(schedule: Schedule) -> Iterator[Span]:
+    """How much of each result is on the device at once: a unit, but where all of it is needed.
+
+    Where it is there after the phase that makes it; and of gradients that come back to be summed.
+    """
+    for number, (op, store) in enumerate(watched(schedule)):
+        later = [(each.kind, each.target) for each in schedule.ops[number:] if each.phase is op.phase]
+        sums = any((kind, op.target) in later for kind in REDUCTIONS)
+        stays = (Kind.RELEASE, op.target) not in later and op.state is State.PARAMETERS
+        if not op.takes_room or store[op.target, CONTENT][0]:
+            yield Span.NONE
+        else:
+            yield Span.ALL_UNITS if stays or (sums and op.kind is Kind.FETCH) else Span.UNIT
+
+
 def _schedules() -> Iterator[Schedule]:
     """Of every realisable placement of a batch axis; of named strategies as they sum and clip, too."""
     yield from map(schedule_of, realisable_placements().values())
+    for modes in product(("S", "O"), ("S*", "S", "O"), ("O", "S+O", "S*+O")):
+        yield schedule_of(on_batch(*modes, "S"))
     for placed in STRATEGIES.values():
         some = {"each": True}, {"summed_first": placed.axes}, {"summed_again": placed.axes, "uses": 2}
-        for fields in ({}, {"hold": True}, *some):
+        for fields in ({}, {"hold": True}, {"stays": True}, *some):
             schedule = schedule_of(replace(placed, **fields))
             yield schedule
             if schedule.finish:
@@ -85,7 +116,11 @@ def _of_model(op: Op, done: set[Kind]) -> Phase:
 
 
 def _of_states(op: Op, done: set[Kind]) -> Phase:
-    """After the last micro-step: gradients are reduced, states updated, weights published."""
-    if op.state is State.PARAMETERS:
+    """After the last micro-step: gradients are reduced, states updated, weights published.
+
+    Views that stay are there until gradients are reduced.
+    """
+    stayed = op.kind is Kind.RELEASE and Kind.UPDATE not in done
+    if op.state is State.PARAMETERS and not stayed:
         return Phase.PUBLISH
     return Phase.UPDATE if Kind.UPDATE in done or op.state is State.OPTIMIZER else Phase.REDUCE
