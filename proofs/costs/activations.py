@@ -18,7 +18,6 @@ from proofs.costs.own_parts import (
     stored_beside,
 )
 from proofs.costs.weights import (
-    experts_are_weighed,
     experts_weights_are_counted,
     largest_are_found,
     mlps_are_cut,
@@ -207,6 +206,5 @@ def expert_layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
         "tp_sp": (x.program("tp+sp"), (whole + inner + shares) / n),
     }
     mlps_are_cut(k)
-    experts_are_weighed(k)
     model = replace(x.shape, vocabulary=1, chosen=chosen)
     return (*x.keeps(rows), *experts_weights_are_counted(k, model))

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
-from proofs.language.programs import DEEPSEEK, GPT, LLAMA, WITH_EXPERTS
+from proofs.language.programs import DEEPSEEK, GPT, LLAMA
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.terms import And
 from spec.costs.model_costs import active, further_elements, largest_part, parameters
 from spec.models.custom import Custom
 from spec.models.opaque import Opaque
-from spec.models.parts import layer, parts
+from spec.models.parts import parts
 from spec.models.transformer import DENSE, INDICES, USUAL, Transformer
 from spec.numbers.arithmetic import Number
 from spec.plans.model_strategies import MODEL_AXES
@@ -123,18 +123,3 @@ def mlps_are_cut(k: Kernel) -> None:
             cut = MODEL_AXES["tp"].rest(weight, part).index
             if inside & {*weight.indices} and cut not in inside:
                 raise KernelError(f"{k.claim}: {weight.name} is cut along {cut or 'nothing'}")
-
-
-def experts_are_weighed(k: Kernel) -> None:
-    """Raise KernelError unless odds weigh what experts give, or read, or their last product reads.
-
-    The last only where they have no biases.
-    """
-    for model, gives, within in zip(
-        WITH_EXPERTS, ("down_biased", "down"), ("down_biased", "unweighed"), strict=True
-    ):
-        first, last = replace(model, weighed_first=True), replace(model, weighed_within=True)
-        for shape, other in ((model, gives), (first, "sent"), (last, within)):
-            (line,) = (each for each in layer(shape).operations if each.makes.name == "weighed")
-            if {value.name for value in line.reads} != {"slot_odds", other}:
-                raise KernelError(f"{k.claim}: {line} weighs something else than {other}")

@@ -82,13 +82,8 @@ IN_FULL = replace(  # in several types, in steps, with copies of keys and values
     routes=True,
     scales_in_full=True,
 )
-IN_STEPS: dict[str, Any] = dict.fromkeys(
-    (
-        *("normed", "of_chosen", "plain_odds", "of_groups", "scaled_words"),
-        *("offset_scales", "spread_keys", "numbered_heads", "put_together"),
-    ),
-    True,
-)
+WORDS = "normed of_chosen plain_odds of_groups scaled_words offset_scales spread_keys numbered_heads"
+IN_STEPS: dict[str, Any] = dict.fromkeys([*WORDS.split(), "put_together"], True)
 
 
 def require_equations(claim: str) -> None:

@@ -43,12 +43,8 @@ def _of_some(model: Transformer) -> Iterator[tuple[str, Any, Any]]:
             here = Counter(names[n] for n in listed if first <= n < after)
             yield f"{some}, {first} to {after}", +some.counted(model, first, after), here
     for one, other in product(SOME, repeat=2):
-        times = {(one.has(n, c), other.has(n, c)) for c in range(1, 10) for n in range(c)}
-        yield (
-            f"{one} and {other} all",
-            has_each_once([one, other]),
-            times <= {(True, False), (False, True)},
-        )
+        once = all(one.has(n, c) != other.has(n, c) for c in range(1, 10) for n in range(c))
+        yield f"{one} and {other} all", has_each_once([one, other]), once
     yield "all", [has_each_once([some]) for some in SOME], [some == EVERY_LAYER for some in SOME]
     ends = "embedding", "layer", "head"
     for names_of, has in (((ROOT,), ends[::2]), (ends[:1], ends[:1])):
@@ -77,20 +73,13 @@ def _of_masks(model: Transformer) -> Iterator[tuple[str, Any, Any]]:
         some = replace(
             model, masked=given, distances=distances, spread_keys=True, kv_heads=groups, heads=4
         )
-        found, more = with_masks(some, TOKENS), {FLAT} if groups == 2 else set()
-        kinds = [
-            KINDS[n % 3]
-            | ({MASKED} if (given and not distances) or WINDOWS[n % 4] in within else set())
-            | more
-            for n in range(12)
-        ]
-        yield "kinds", [found.layer_kind(n) for n in range(12)], kinds
+        found, flat = with_masks(some, TOKENS), {*[FLAT] * (groups == 2)}
+        for n in range(12):
+            window, alone = WINDOWS[n % 4], given and not distances
+            masked = {*[MASKED] * (alone or window in within)}
+            yield f"layer {n}", found.layer_kind(n), KINDS[n % 3] | masked | flat
+            yield f"mask {n}", some.is_given_mask(window, TOKENS), given or window in within
         yield "shared masks", found.shares_mask, given and distances
-        yield (
-            "masks",
-            [some.is_given_mask(w, TOKENS) for w in range(6)],
-            [given or w in within for w in range(6)],
-        )
     plain = replace(model, windows=(), kinds=())
     of_none = {(plain.window(n), plain.layer_kind(n)) for n in range(COUNT)}
     yield "windows and kinds of none", of_none, {(0, USUAL)}

@@ -11,12 +11,13 @@ from proofs.language.programs import GPT, WITH_EXPERTS
 from proofs.trusted.kernel import KernelError
 from spec.models.parts import BESIDE_OPERATIONS, BESIDE_ROUTES, MASK, PRODUCTS_IN_FULL, head
 from spec.models.profiles import TEXTBOOK, Padding, Profile, Samples, Units, realised
-from spec.models.states import POLICIES, State
+from spec.models.states import MIXED_ADAM, POLICIES, State
 from spec.models.values import FULL
 
 BY_SLICES = Padding.ELEMENT, Padding.ROW  # of each unit: others have owners
 NO, YES = False, True
 BOTH = NO, YES
+ONE = frozenset({"one"})
 
 
 def require_words_mean() -> None:
@@ -31,60 +32,52 @@ def of(**says: Any) -> Profile:
 
 
 def _of_units() -> Iterator[tuple[str, Any, Any]]:
-    """What has owners, units, sums of chunks, and arrays."""
-    found: dict[str, set[Any]] = {"owners": set(), "units": set(), "chunks": set(), "no arrays": set()}
-    for each in product(Units, Padding, BOTH):
-        units, padding, also = each
-        says = of(units=units, padding=padding, waits_whole=also, step_counts=also)
-        found["owners"] |= {padding} if says.owners else set()
-        found["units"] |= {(units, padding)} if says.has_units else set()
-        found["chunks"] |= {each} if says.sums_by_chunk else set()
-        found["no arrays"] |= set() if says.tells_arrays else {each}
-    alike, no_buckets = {*product((Units.LARGEST,), BY_SLICES)}, {*Units} - {Units.BUCKET}
-    yield "owners", found["owners"], {*Padding} - {*BY_SLICES}
-    yield "units", found["units"], {*product(Units, Padding)} - alike
-    yield "chunks", found["chunks"], {*product(no_buckets, BY_SLICES, (YES,))}
-    flat = Padding.ELEMENT, Padding.VECTOR
-    yield "no arrays", found["no arrays"], {*product({*Units} - {Units.PARAMETER}, flat, (NO,))}
+    """What has owners, or none of units, sums of chunks, and arrays."""
+    every = [*product(Units, Padding, BOTH)]
+    says = {
+        each: of(units=each[0], padding=each[1], waits_whole=each[2], step_counts=each[2])
+        for each in every
+    }
+    flat, others = (Padding.ELEMENT, Padding.VECTOR), {*Units} - {Units.PARAMETER}
+    chunks = {*product({*Units} - {Units.BUCKET}, BY_SLICES, (YES,))}
+    by_slices = {*product(Units, BY_SLICES, BOTH)}
+    yield "owners", {each for each in every if not says[each].owners}, by_slices
+    alike = {*product((Units.LARGEST,), BY_SLICES, BOTH)}
+    yield "units", {each for each in every if not says[each].has_units}, alike
+    yield "chunks", {each for each in every if says[each].sums_by_chunk}, chunks
+    no_arrays = {*product(others, flat, (NO,))}
+    yield "arrays", {each for each in every if not says[each].tells_arrays}, no_arrays
+    copied = [units for units in Units if not of(copies=YES, units=units).types(MIXED_ADAM).copied]
+    yield "copied", copied, [Units.BUCKET]
 
 
 def _of_plans() -> Iterator[tuple[str, Any, Any]]:
     """What follows from a plan's optimizer, from stages, and of types."""
-    one = frozenset({"one"})
-    for like in BOTH:
-        wholes = dict.fromkeys((State.GRADIENTS, State.OPTIMIZER)[: 1 + like], one)
-        yield "wholes", of(whole_gradients=one, like_gradients=like).wholes, wholes
-    said: tuple[dict[str, Any], ...] = (
-        {},
-        {"policy": "one"},
-        {"gathered": 2},
-        {"reduced": 2},
-        {"quantised": 2},
-    )
-    yield "says types", [of(**each).says_types for each in said], [bool(each) for each in said]
-    for (name, policy), staged, waits in product(POLICIES.items(), BOTH, BOTH):
-        says = of(
-            uses=3, like_gradients=YES, each=YES, stays=YES, waits_staged=waits, samples=Samples.GIVEN
-        ).in_plan(policy, staged)
+    said: list[dict[str, Any]] = [{"gathered": 2}, {"reduced": 2}, {"quantised": 2}, {"policy": "one"}]
+    yield "says types", [of(**each).says_types for each in [{}, *said]], [NO, YES, YES, YES, YES]
+    always = of(uses=3, like_gradients=YES, each=YES, stays=YES, samples=Samples.GIVEN)
+    for (name, policy), staged, waits, like in product(POLICIES.items(), BOTH, BOTH, BOTH):
+        says = replace(always, waits_staged=waits).in_plan(policy, staged)
+        waiting, samples = waits and staged, Samples.STEP if staged else Samples.MICRO_BATCH
         yield f"uses, {name}", says.uses, 3 if "adam" in name else 1
         yield f"like gradients, {name}", says.like_gradients, "momentum" in name
-        waiting = waits and staged
         yield "in stages", (says.stays, says.each, says.waits_whole), (staged, not waiting, waiting)
-        yield "samples", says.samples, Samples.STEP if staged else Samples.MICRO_BATCH
-        yield "samples as said", TEXTBOOK.in_plan(policy, staged).samples, Samples.NONE
-        for sums, waits in product(BOTH, BOTH):
-            whole = of(waits_whole=waits, sums_whole=sums).in_plan(policy, NO).waits_whole
-            yield "summed whole", whole, waits and not sums
-        in_terms = [of(sums_first=first).in_terms(policy, "a").as_they_are for first in BOTH]
-        yield "terms as they are", in_terms, [frozenset(), frozenset("a")]
-        for back, size in product(BOTH, (None, 1)):
-            types = of(adds_back=back, gathered=size, reduced=5, quantised=3).types(policy)
-            yield "types", (types.gathered, types.reduced, types.quantised), (size, 5, 3)
-            yield "added", types.added, (size or policy.g) if back else 0
-    copied = {
-        units for units in Units if of(copies=YES, units=units).types(POLICIES["fp32-sgd"]).copied
-    }
-    yield "copied", copied, {*Units} - {Units.BUCKET}
+        yield (
+            "samples",
+            (says.samples, TEXTBOOK.in_plan(policy, staged).samples),
+            (samples, Samples.NONE),
+        )
+        whole = of(waits_whole=waits, sums_whole=like).in_plan(policy, NO).waits_whole
+        yield "summed whole", whole, waits and not like
+        terms = of(sums_first=like).in_terms(policy, "a").as_they_are
+        yield "terms as they are", terms, {*"a" * like}
+        size = 1 if waits else None
+        types = of(adds_back=like, gathered=size, reduced=5, quantised=3).types(policy)
+        added = (size or policy.g) if like else 0
+        found = types.gathered, types.reduced, types.quantised, types.added
+        yield "types", found, (size, 5, 3, added)
+        wholes = of(whole_gradients=ONE, like_gradients=like).wholes
+        yield "wholes", wholes, dict.fromkeys((State.GRADIENTS, State.OPTIMIZER)[: 1 + like], ONE)
 
 
 def _of_models() -> Iterator[tuple[str, Any, Any]]:
@@ -93,35 +86,26 @@ def _of_models() -> Iterator[tuple[str, Any, Any]]:
     for masked, numbered, alike, inside in product(BOTH, BOTH, BOTH, (kernel, frozenset[str]())):
         model = replace(GPT, masked=masked, numbered_heads=numbered)
         says = of(heads_alike=alike, inside=inside, masks=masked).in_model(model)
-        composed = bool(inside and alike and numbered and not masked)
-        yield "kernels", of(inside=inside).has_kernel, bool(inside)
-        yield "masks", MASK in says.inside, not (inside and masked)
-        yield "inside", says.inside - {MASK}, (kernel - {*PRODUCTS_IN_FULL}) if composed else inside
-        yield "products", says.widths, tuple((n, FULL) for n in PRODUCTS_IN_FULL if composed)
-    whole = frozenset({"head_weight", "logits"})
-    for words in (whole, whole - {"head_weight"}):
+        composed = PRODUCTS_IN_FULL if inside and alike and numbered and not masked else ()
         yield (
-            "whole",
-            realised(head(GPT), of(whole=words), 2).whole,
-            words - ({"logits"} if words == whole else set()),
+            "masks",
+            (MASK in says.inside, of(inside=inside).has_kernel),
+            (not (inside and masked), bool(inside)),
         )
+        yield "inside", says.inside - {MASK}, inside - {*composed} if "keys" in inside else inside
+        yield "products", says.widths, tuple((name, FULL) for name in composed)
+    for whole in ({"head_weight", "logits"}, {"logits"}):
+        found = realised(head(GPT), of(whole=frozenset(whole)), 2).whole
+        yield "whole", found, {"head_weight"} & whole or whole
+    words = "plain_softmax", "scales_in_full", "chosen_in_full", "of_chosen", "weighed_within"
     for one, routes in product(BOTH, BOTH):
-        own: dict[str, Any] = {
-            "plain_softmax": one,
-            "scales_in_full": one,
-            "chosen_in_full": one,
-            "of_chosen": one,
-        }
-        says = of(in_full=rows, routes=routes, composes=one)
-        found = says.in_model(replace(WITH_EXPERTS[0], **own))
-        in_full = rows - ({"softmax"} if one else set()) | ({"choices"} if one and routes else set())
-        beside = {*(BESIDE_ROUTES if routes else ()), *(BESIDE_OPERATIONS if one else ())}
-        yield "in full", (found.in_full, found.scales_in_full), (in_full, one)
-        yield (
-            "merged, stored",
-            (found.merged, found.stores),
-            ({"odds"} if one and routes else set(), beside),
-        )
-        within = replace(GPT, weighed_within=one)
-        shape = of(weighs_within=routes, routes=one, composes=routes).computed(within)
-        yield "within", shape, replace(GPT, weighed_within=one or routes, routed=one, in_steps=routes)
+        own: dict[str, Any] = dict.fromkeys(words, one)
+        model = replace(WITH_EXPERTS[0], **own)
+        says = of(in_full=rows, routes=routes, composes=one, weighs_within=routes)
+        in_full = rows - {*["softmax"] * one} | {*["choices"] * (one and routes)}
+        beside = {*BESIDE_ROUTES * routes, *BESIDE_OPERATIONS * one}
+        does, merged = says.in_model(model), {*["odds"] * (one and routes)}
+        yield "in full", (does.in_full, does.scales_in_full), (in_full, one)
+        yield "merged, stored", (does.merged, does.stores), (merged, beside)
+        shape = replace(model, weighed_within=one or routes, routed=routes, in_steps=one)
+        yield "computed", says.computed(model), shape
