@@ -141,13 +141,17 @@ def _require_undecided(k: Kernel) -> None:
 
 
 def _require_told(k: Kernel) -> None:
-    """Of many micro-steps the operation that is wrong is told, and which one of the step it is."""
+    """The operation that is wrong is told, and which one of the step it is, of many micro-steps."""
     dp = schedule_of(STRATEGIES["dp"])
     not_summed = replace(dp, finish=dp.finish[1:])
     verdict, ops = check(not_summed, {BATCH: 2}, MANY), [*not_summed.flat(MANY)]
     op = ops[verdict.op_index][1]
     if op is not verdict.op or op.kind is not Kind.UPDATE:
         raise KernelError(f"{k.claim}: {verdict.op} is wrong, and operation {op} is told")
+    _, backward = dp.micro_step  # of one device there is nothing to gather: backward reads what is lost
+    gather = operation(Kind.ALL_GATHER, Buffer.ACTIVATIONS, axes=(BATCH,))
+    if check(replace(dp, micro_step=(gather, backward)), {BATCH: 1}).op is not backward:
+        raise KernelError(f"{k.claim}: on one device {gather} is told to be wrong")
 
 
 def _with_error(terms: Terms) -> Schedule:
