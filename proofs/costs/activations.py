@@ -10,6 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from proofs.claim import claim
+from proofs.costs.addresses import views_lie_in_arrays
+from proofs.costs.given import arrays_are_given
 from proofs.costs.model_symbols import Symbols, latent_layer, with_experts
 from proofs.costs.own_parts import (
     own_parts_are_all,
@@ -77,6 +79,7 @@ def layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
     largest_are_found(k)
     own_model_is_alike(k)
     opaque_is_as_said(k)
+    arrays_are_given(k)
     own_parts_are_all(k)
     own_rows_are_all(k)
     stored_beside(k)
@@ -133,6 +136,7 @@ def gated_layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
     heads = 2 * x.h * x.d * (x.a + x.kv)
     require_equations(k.claim)
     weights_of_layer, ends = heads + 3 * x.h * x.f + 2 * x.h, (2 * x.v + 1) * x.h
+    views_lie_in_arrays(k)
     cosines = {
         "layer_angles": ("", None, 0, 2 * x.s * x.d * 2),
         "embedding_numbers": ("", embedding(x.shape), 8 * tokens, 0),

@@ -11,6 +11,7 @@ from itertools import product
 from typing import Any
 
 from proofs.claim import claim
+from proofs.costs.host import micro_steps_cross, slices_touch_weights
 from proofs.costs.owners import owners_send_what_rings_do
 from proofs.numbers.whole_numbers import whole_numbers_are_divided
 from proofs.tools.encoding import ModeSort, Symbolic, over_placements, realisable
@@ -82,6 +83,7 @@ def zero_moves_two_or_three_passes(k: Kernel) -> tuple[Theorem, ...]:
     """
     whole_numbers_are_divided(k)
     owners_send_what_rings_do(k)
+    _require_chains(k.claim)
     s = Symbols(k)
     exact = k.prove(
         "volumes_are_so_many_passes",
@@ -100,6 +102,17 @@ def zero_moves_two_or_three_passes(k: Kernel) -> tuple[Theorem, ...]:
         given=[realisable(states), (s.n - 1) * s.c >= 0],
     )
     return exact, divisible, least, _hybrid(k.part("hybrid"))
+
+
+def _require_chains(claim: str) -> None:
+    """Raise KernelError unless of a chain of devices each but the last sends all that is broadcast."""
+    whole = Buffer.PARAMETERS, Buffer.PARAMETERS
+    published = Op(Kind.BROADCAST, Phase.PUBLISH, *whole, axes=(BATCH,))
+    for devices, psi in product((1, 2, 3), (5, 7)):
+        sizes = Sizes(psi, {BATCH: devices}, BytePolicy(2, 2, 12))
+        sends = [psi for _ in range(devices - 1)]  # each to the next
+        if elements_sent(published, schedule_of(STRATEGIES["dp"]), sizes) != max(sends, default=0):
+            raise KernelError(f"{claim}: {devices} devices in a chain do not send {sends}")
 
 
 def _hybrid(k: Kernel) -> Theorem:
@@ -251,6 +264,8 @@ def offload_moves_gradients_down_and_weights_up(k: Kernel) -> tuple[Theorem, ...
     if any(s.host(name, s.m) != 0 for name in BATCH_STRATEGIES if name != "zero-offload"):
         raise KernelError(f"{k.claim}: what is not offloaded crosses a host link")
     _require_updated_slices_alone(k.claim)
+    micro_steps_cross(k)
+    slices_touch_weights(k)
     return traffic, single, room
 
 

@@ -8,6 +8,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from proofs.claim import claim
+from proofs.costs.exchanges import (
+    choices_are_sent,
+    rings_in_rings_are_one,
+    slots_are_chosen,
+    whole_numbers_are_alike,
+)
 from proofs.costs.model_symbols import MODELS, Symbols, latent_layer, sums, with_experts
 from proofs.language.programs import GPT, LLAMA
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
@@ -137,6 +143,7 @@ def context_parallelism_moves_keys_or_heads(k: Kernel) -> tuple[Theorem, ...]:
                 "an_nth_of_tensor_parallelism", sent == square.sent(tp_sp, tp_sp.forward) / n
             ),
         ]
+    rings_in_rings_are_one(k)
     return tuple(found)
 
 
@@ -158,4 +165,7 @@ def expert_parallelism_moves_tokens_twice(k: Kernel) -> tuple[Theorem, ...]:
         "cut_experts_forward": (cut, cut.forward, 2 * x.passed * x.b * x.s * x.h * (1 + chosen)),
         "gradients": (ep, sums(ep), x.gradients(ep, but=EXPERTS)),
     }
+    choices_are_sent(k)
+    slots_are_chosen(k)
+    whole_numbers_are_alike(k)
     return tuple(x.sends(volumes))

@@ -150,6 +150,26 @@ def _require_named(k: Kernel) -> None:
         if has != moved or sizes.at_rest(State.OPTIMIZER, (BATCH,)) != rests:
             raise KernelError(f"{k.claim}: owners in {name} send {has}, not {moved}")
         _require_units(k, sizes)
+    _require_all_reduced(k, units)
+
+
+def _require_all_reduced(k: Kernel, units: tuple[Unit, ...]) -> None:
+    """What is summed whole is cut in as many chunks, all of a unit; of slices each of their weights."""
+    psi, policy, devices = sum(map(sum, WEIGHTS)), BytePolicy(2, 2, 12), len(WEIGHTS)
+    unit = Unit(tuple(vector for each in units for vector in each.vectors))
+    chunks = 2 * ring_steps(devices) * ceil_div(psi, devices)
+    of_most = 2 * ring_steps(2) * max(sum(ceil_div(size, 2) for size in of) for of in WEIGHTS)
+    for placement, mesh, sent in (
+        (replace(STRATEGIES["zero1"], sums_whole=True), {BATCH: devices}, chunks),
+        (STRATEGIES["hsdp"], {"shard": devices, "replica": 2}, of_most),
+    ):
+        (axis,) = [*mesh][:1]
+        owners = Owners({axis: devices}, _rows(WEIGHTS))
+        sizes = Sizes(psi, mesh, policy, None, EXACT, (axis,), (unit,), owners=owners)
+        found = transfers(schedule_of(placement), sizes)
+        has = [move.elements for move in found if move.collective == "all_reduce"]
+        if has != [sent]:
+            raise KernelError(f"{k.claim}: owners send {has} while gradients are summed, not {sent}")
 
 
 def _require_units(k: Kernel, sizes: Sizes) -> None:

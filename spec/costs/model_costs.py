@@ -98,12 +98,12 @@ def elements_moved(move: Move, program: Program, indices: Indices, mesh: Mesh) -
     has = _elements(move.value, program, indices, mesh)
     is_own = move.collective == "all_gather" or move.collective in RING
     count = messages(move, program, mesh)
-    if isinstance(has, int) and has_slots(move.value) and n != 1:
+    if isinstance(has, int) and has_slots(move.value):
         if move.collective == "reduce_scatter":  # slices are not alike
             return count * _elements(move.makes, program, indices, mesh)
         if move.collective == "all_to_all":
             least, most = _of_own(move, program, indices, mesh)
-            return min(count // (n - 1) * (has - least), count * most)
+            return min(has - least, count * most)
     return count * (has if is_own else quotient(has, n))
 
 

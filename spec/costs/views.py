@@ -41,13 +41,12 @@ def is_repeated(operation: Operation) -> bool:
     """Whether what it makes has the elements of what it reads, each several times."""
     first, *others = operation.reads
     by_ones = all(value.role is Role.CONSTANT and not value.width for value in others)
-    return operation.does is Does.CONTRACT and by_ones and {*first.indices} < {*operation.makes.indices}
+    return by_ones and {*first.indices} < {*operation.makes.indices}
 
 
 def is_renamed(operation: Operation) -> bool:
     """Whether what it makes has the elements of what it reads, each once, and in their places."""
-    one = operation.does is Does.RENAME and len({*operation.renamed}) == 1
-    return one and operation.function != TRANSPOSED
+    return len({*operation.renamed}) == 1 and operation.function != TRANSPOSED
 
 
 @dataclass(frozen=True)
@@ -97,13 +96,17 @@ class _Room:
         return view
 
     def is_in_place(self, line: Operation) -> bool:
-        """Whether a transposition moves nothing: of one element along what is moved, or all after."""
+        """Whether a transposition moves nothing: of one element along what is moved, or all that it
+        is moved behind.
+        """
         if line.function != TRANSPOSED or line.reads[0].width != line.makes.width:
             return False
         sizes = self.sizes(line.reads[0])
         moved = {old for old, _ in line.renamed}
-        last = max(map([*sizes].index, moved))
-        return 1 in (prod(sizes[index] for index in moved), prod([*sizes.values()][last + 1 :]))
+        behind = [*sizes][max(map([*sizes].index, moved)) + 1 :]
+        if behind[-1:] == [*line.makes.indices][-1:]:  # which stays the last
+            behind = behind[:-1]
+        return any(prod(sizes[index] for index in some) == 1 for some in (moved, behind))
 
     def array(self, view: Value) -> tuple[Value, ...]:
         """What lies in the array of which a value is a view; nothing, if it is all of one."""
@@ -117,7 +120,7 @@ class _Room:
     def is_view(self, value: Value) -> bool:
         """Whether what operations keep of a value is a view: they read it as it lies."""
         reads = (line for line in self.lines.values() if value in line.reads)
-        return not self.program.is_in_turns(value) and all(self._as_it_lies(value, op) for op in reads)
+        return all(self._as_it_lies(value, op) for op in reads)
 
     def _as_it_lies(self, value: Value, reader: Operation) -> bool:
         """Whether an operation reads a value as it lies: of a product batches are one index.
@@ -145,7 +148,7 @@ class _Room:
         is_copy = line is not None and is_repeated(line)
         if FLAT in kinds:
             has_groups = all(sizes.get(index, 1) != 1 for index in ("g", "r"))
-            return has_groups and (is_copy or self.root(value) in self.joined)
+            return has_groups
         return is_copy and MASKED in kinds and 1 not in (sizes["g"], sizes["r"], sizes["u"])
 
     def apart(self, view: Value) -> dict[str, Number]:

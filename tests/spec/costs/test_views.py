@@ -187,3 +187,12 @@ def test_what_attention_gives_head_by_head_is_copied_token_by_token_unless_it_li
     has_copy = g * r > 1  # else no copy is written down
     found = "context_by_token" in merged(of, b, s, "eager+fused")
     assert found == (is_view and has_copy)
+
+
+def test_what_attention_gives_of_one_head_lies_token_by_token_on_each_device():
+    of, tensor = replace(model((2, 1, 4), ""), put_together=True), MODEL_AXES["tp"]
+    (part,) = (p for p in realised_parts(of, profiled("eager+fused"), WIDTH) if is_layer(p.name))
+    gives = np.zeros((2, 1, 3, 4), np.float32)
+    assert np.shares_memory(gives, np.ascontiguousarray(gives.transpose(0, 2, 1, 3)))
+    program = with_views(program_of(part, (tensor,)), of.sizes(2, 3), {tensor.name: 2})
+    assert "context_by_token" in program.part.merged

@@ -1,0 +1,103 @@
+"""X8: what devices send for experts where choices are whole numbers, by every choice there may be.
+
+Choices are as even as they can be: of each device's tokens, and of all, no expert has two more than
+another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations, product
+from math import prod
+from typing import Any
+
+from proofs.language.programs import LLAMA, WITH_EXPERTS
+from proofs.trusted.kernel import Kernel, KernelError
+from spec.costs.model_costs import elements_moved, has_slots, is_at_most, slots_of
+from spec.derivation.programs import program_of
+from spec.language.moves import Move
+from spec.models.parts import layer
+from spec.models.transformer import Transformer
+from spec.plans.model_strategies import EXPERTS, MODEL_AXES, SLOTS
+
+HIDDEN = 3
+# devices, experts of each, and choices of each device's tokens
+SIZES = ((2, 1, 1), (2, 2, 1), (2, 2, 3), (2, 2, 4), (3, 1, 2), (3, 2, 7))
+CUTS = 3  # devices that cut each expert, and tokens
+
+
+def choices_are_sent(k: Kernel) -> None:
+    """Raise KernelError unless a device sends as much as the choices that make it send most.
+
+    Tokens go where their experts are, and what those make comes back. Where devices cut experts, too,
+    each sends all that its tokens' experts are on there, and as much of what those make for others.
+    """
+    for (devices, each, count), cuts in product(SIZES, (1, CUTS)):
+        experts, apart = devices * each, range(devices)
+        there, back, on_one = [0], [0], set[int]()
+        for chosen in _even(devices, experts, count):
+            to = [[sum(of[at : at + each]) for at in range(0, experts, each)] for of in chosen]
+            there += [sum(to[here][other] for other in apart if other != here) for here in apart]
+            back += [sum(to[other][here] for other in apart if other != here) for here in apart]
+            on_one |= {sum(to[other][here] for other in apart) for here in apart}
+        model = Transformer(1, HIDDEN, 1, 1, 1, 2, 4, experts=experts, chosen=1)
+        names = ("ep", "tp+sp")[:cuts]
+        program = program_of(layer(model), tuple(MODEL_AXES[name] for name in names))
+        sizes, mesh = model.sizes(devices * count, cuts), {"expert": devices, "tensor": cuts}
+        ways = [line for line in program.forward if isinstance(line, Move)]
+        moves = [move for move in ways if has_slots(move.value)]
+        within = 2 * (cuts != 1)  # moves along the devices that cut experts
+        most = [max(there), *[(cuts - 1) * max(on_one)] * within, max(back)]
+        unlike = [count % experts != 0, *[len(on_one) > 1] * within, count % experts != 0]
+        sent = [elements_moved(move, program, sizes, mesh) for move in moves]
+        at_most = [is_at_most(move, program, sizes, mesh) for move in moves]
+        others = any(is_at_most(move, program, sizes, mesh) for move in ways if move not in moves)
+        if sent != [HIDDEN * slots for slots in most] or at_most != unlike or others:
+            raise KernelError(f"{k.claim}: {devices} devices send {sent}, of {most} slots at most")
+
+
+def _even(devices: int, experts: int, count: int) -> Iterator[list[list[int]]]:
+    """How often each device's tokens choose each expert."""
+    base, more = divmod(count, experts)
+    for some in product(combinations(range(experts), more), repeat=devices):
+        chosen = [[base + (expert in one) for expert in range(experts)] for one in some]
+        sums = [sum(of) for of in zip(*chosen, strict=True)]
+        if max(sums) - min(sums) < 2:
+            yield chosen
+
+
+def slots_are_chosen(k: Kernel) -> None:
+    """Raise KernelError unless a device has the slots that choices give it, at least and at most."""
+    for experts, count, experts_cut, slots_cut in product((2, 3, 5), range(8), (1, 2, 3), (1, 2)):
+        here = -(-experts // experts_cut)  # of a device that has most
+        found = [sum(of[:here]) for (of,) in _even(1, experts, count)]
+        sizes = {EXPERTS: experts, SLOTS: Fraction(count * slots_cut, experts)}
+        if slots_of(sizes, experts_cut, slots_cut) != (min(found), max(found)):
+            raise KernelError(f"{k.claim}: {here} of {experts} experts have {found} slots")
+
+
+def whole_numbers_are_alike(k: Kernel) -> None:
+    """Raise KernelError unless whole numbers that all divide give what is proved of any numbers."""
+    for axis, model in product(MODEL_AXES.values(), (LLAMA, WITH_EXPERTS[1])):
+        program, sizes = program_of(layer(model), (axis,)), model.sizes(4, 8)
+        exact: dict[str, Any] = {index: Fraction(size) for index, size in sizes.items()}
+        for move, devices in product(program.moves, (1, 2)):
+            mesh = {axis.name: devices}
+            whole = elements_moved(move, program, sizes, mesh)
+            other = elements_moved(move, program, exact, {axis.name: Fraction(devices)})
+            if whole != other or is_at_most(move, program, sizes, mesh):
+                raise KernelError(f"{k.claim}: {move} sends {whole} of whole numbers")
+
+
+def rings_in_rings_are_one(k: Kernel) -> None:
+    """Raise KernelError unless keys that go round a ring in each turn of another go as round one."""
+    ring = MODEL_AXES["cp"]
+    program, sizes = program_of(layer(LLAMA), (ring, replace(ring, name="inner"))), LLAMA.sizes(2, 12)
+    mesh, slices = {ring.name: 3, "inner": 2}, 3 * 2
+    moves = (line for line in program.forward if isinstance(line, Move))
+    sent = sum(elements_moved(move, program, sizes, mesh) for move in moves)
+    keys = 2 * prod(sizes[index] for index in "bugd")  # and values
+    if sent != (slices - 1) * keys // slices:
+        raise KernelError(f"{k.claim}: a ring in a ring sends {sent} of {keys}")
