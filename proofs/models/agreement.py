@@ -110,7 +110,7 @@ def _require_equations(claim: str, model: Transformer, profile: Profile) -> None
     found = realised_parts(model, profile, WRITTEN)
     if sizes["c"] * model.experts * len(TOKENS) != len(sent):
         raise KernelError(f"{claim}: experts have {sizes['c']} slots")
-    require_widths(claim, model, profile, sizes)
+    require_widths(claim, model, profile, sizes, found)
     for part in found:
         made = run.gives(part, made)
     x = {token: equations.embedding(token) for token in TOKENS}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -10,7 +10,7 @@ from proofs.trusted.kernel import KernelError
 from spec.models.parts import BESIDE_OPERATIONS, BESIDE_ROUTES, MASK, layer, parts
 from spec.models.profiles import TEXTBOOK, Profile, realised, realised_parts
 from spec.models.transformer import Transformer
-from spec.models.values import Operation, Role, Value
+from spec.models.values import Operation, Part, Role, Value
 
 OF_CHOICES = {"choices", "choices_offset", "choices_biased", "odds", "slot_odds"}
 OF_SINKS = {"log_total", "sinks", "above_sinks", "left_by_sinks"}
@@ -22,7 +22,9 @@ COPIES = "_scale_and_one", "_taken", "_spread", "_by_token"
 Sizes = Mapping[str, int]
 
 
-def require_widths(claim: str, model: Transformer, profile: Profile, sizes: Sizes) -> None:
+def require_widths(
+    claim: str, model: Transformer, profile: Profile, sizes: Sizes, in_halves: Sequence[Part]
+) -> None:
     """Raise KernelError unless values have the types that are listed, and copies take as many bytes."""
     written, beside = parts(profile.computed(model)), _beside(model) if profile.routes else {}
     values = {v for part in written for line in part.operations for v in (*line.reads, line.makes)}
@@ -31,8 +33,12 @@ def require_widths(claim: str, model: Transformer, profile: Profile, sizes: Size
     copies = {copy for copy in COPIES for name in names if name.endswith(copy)}
     if wrong or (names & TOLD, copies) != ({*beside}, _copies(model) if profile.composes else set()):
         raise KernelError(f"{claim}: of {model} {wrong} have another type, or {copies} are copies")
-    for width in (HALF, REAL) if profile.routes else (HALF,):
-        for part, found in zip(written, realised_parts(model, profile, width), strict=True):
+    in_types = [
+        (HALF, in_halves),
+        *([(REAL, realised_parts(model, profile, REAL))] if profile.routes else []),
+    ]
+    for width, all_found in in_types:
+        for part, found in zip(written, all_found, strict=True):
             made = sum(line.makes.width * _count(line.makes, sizes) for line in found.operations)
             expected = sum(_taken(line, profile, width, sizes) for line in part.operations)
             if made != expected or (profile.routes and not {*beside, "weighed"} <= found.stores):
