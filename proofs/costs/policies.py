@@ -18,6 +18,13 @@ KEPT = {  # of a weight, its gradient, and the optimizer's: copies and moments (
     "fp32-momentum": (4, 4, MOMENTUM),
     "fp32-sgd": (4, 4, 0),
 }
+SAID = (
+    ("bf16 weight", POLICIES["mixed-adam"], State.PARAMETERS),
+    ("fp32 gradient", POLICIES["fp32-adam"], State.GRADIENTS),
+    ("4 fp32 first moment + 4 fp32 second moment", POLICIES["fp32-adam"], State.OPTIMIZER),
+    ("nothing kept", POLICIES["fp32-sgd"], State.OPTIMIZER),
+    ("as given", BytePolicy(2, 2, 1), State.OPTIMIZER),
+)
 
 
 def require_listed(claim: str) -> None:
@@ -25,6 +32,7 @@ def require_listed(claim: str) -> None:
     wrong = [name for name, policy in POLICIES.items() if not _is_listed(name, policy)]
     sizes = Fraction(1, 2), Fraction(3), Fraction(0)
     wrong += [f"{given}" for given in product(sizes, repeat=3) if not _is_given(*given)]
+    wrong += [words for words, policy, state in SAID if policy.provenance(state) != words]
     types = product((None, 3), (None, 5), (None, 1), (False, True))
     wrong += [f"{each}" for each in types if not _passes(*each)]
     if wrong or POLICIES.keys() != KEPT.keys():

@@ -10,7 +10,7 @@ from typing import Any
 
 from proofs.models.equations import Equations, Token
 from proofs.models.executed import Executed
-from proofs.models.realised_widths import require_products_in_full, require_widths
+from proofs.models.realised_widths import READ_BACKWARD, require_products_in_full, require_widths
 from proofs.trusted.kernel import KernelError
 from spec.models.parts import layer, parts
 from spec.models.profiles import TEXTBOOK, Profile, realised_parts, rows_of
@@ -94,8 +94,9 @@ def require_equations(claim: str) -> None:
     for model in MODELS:
         _require_equations(claim, replace(model, **IN_STEPS), TEXTBOOK)
         _require_arrays(claim, model)
-    for model in (MODELS[1], *(replace(model, **IN_STEPS) for model in MODELS[-2:])):
-        _require_equations(claim, replace(model, function="gelu_new"), IN_FULL)
+    in_steps = (replace(model, **IN_STEPS) for model in MODELS[-2:])
+    for model, function in zip((*MODELS[:2], *in_steps), READ_BACKWARD, strict=True):
+        _require_equations(claim, replace(model, function=function), IN_FULL)
     _require_read(claim, _of_two_weights())
     for model in (GPT, LLAMA):
         require_products_in_full(claim, replace(model, positions=0, dropout=frozenset()))

@@ -18,7 +18,8 @@ from spec.models.values import LOG_TOTAL, Operation, Part, Role, Value
 
 Indices = tuple[str, ...]
 FUNCTIONS: dict[str, Callable[[float], float]] = {  # the first are any: both sides have the same
-    **{"gelu": erf, "gelu_new": erf, "silu": atan, "cap": tanh, "clamp": sin},
+    **dict.fromkeys(("gelu", "gelu_new", "gelu_python", "gelu_fast"), erf),
+    **{"silu": atan, "clamped_silu": atan, "cap": tanh, "clamp": sin},
     **{"exp": exp, "log": log, "square": lambda x: x * x, "inverse_root": lambda x: 1 / sqrt(x)},
     "sigmoid": lambda x: 1 / (1 + exp(-x)),
 }

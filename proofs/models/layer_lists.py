@@ -46,6 +46,13 @@ def _of_some(model: Transformer) -> Iterator[tuple[str, Any, Any]]:
         once = all(one.has(n, c) != other.has(n, c) for c in range(1, 10) for n in range(c))
         yield f"{one} and {other} all", has_each_once([one, other]), once
     yield "all", [has_each_once([some]) for some in SOME], [some == EVERY_LAYER for some in SOME]
+    words = "-3 to -1, 0, 1, 3 to 5"
+    for numbers, *said in (
+        ((-3, -2, -1, 0, 1, 3, 4, 5), words, f"those numbered {words}", f"all but {words}"),
+        ((), "none", "those numbered none", "all"),
+    ):
+        some = Layers(frozenset(numbers), others=False)
+        yield "words", [str(some), some.said, some.rest.said], said
     ends = "embedding", "layer", "head"
     for names_of, has in (((ROOT,), ends[::2]), (ends[:1], ends[:1])):
         held = HeldUnits(frozenset(names_of))

@@ -18,6 +18,13 @@ OF_LOSS = {"raised", "total", "lost", "loss", "logits_capped"}
 IN_FP32 = OF_CHOICES | OF_SINKS | OF_LOSS
 INTEGER, REAL, HALF = 8, 4, 2  # bytes of a number
 TOLD = {*BESIDE_ROUTES, *BESIDE_OPERATIONS} - {"weighed"}
+READ_BACKWARD = {  # of functions as they are composed: arrays beside their result; one is the argument
+    "gelu_python": ("x by root of 2", "x by 2", "1 + erf"),
+    "gelu_new": ("x", "tanh", "x by 2", "1 + tanh"),
+    "gelu_fast": ("x", "0.04 x", "0.8 x", "1 + 0.04 x x", "tanh", "x by 2", "1 + tanh"),
+    "clamped_silu": ("x", "clamped", "sigmoid"),
+}
+ROWS = "_unit_mean", "_unit_root"
 COPIES = "_scale_and_one", "_taken", "_spread", "_by_token"
 Sizes = Mapping[str, int]
 
@@ -39,8 +46,12 @@ def require_widths(
     ]
     for width, all_found in in_types:
         for part, found in zip(written, all_found, strict=True):
+            of_rows = {line for line in found.operations if line.makes.name.endswith(ROWS)}
+            squares = {line for line in of_rows if line.makes.name.endswith(ROWS[1])}
             made = sum(line.makes.width * _count(line.makes, sizes) for line in found.operations)
             expected = sum(_taken(line, profile, width, sizes) for line in part.operations)
+            if squares != {line for line in of_rows if len({*line.reads}) == 1}:
+                raise KernelError(f"{claim}: roots are of sums of squares, and means of sums")
             if made != expected or (profile.routes and not {*beside, "weighed"} <= found.stores):
                 raise KernelError(f"{claim}: of {model} {part.name} makes {made}, not {expected}")
 
@@ -127,8 +138,8 @@ def _taken(line: Operation, profile: Profile, width: int, sizes: Sizes) -> int:
         found += count * HALF
     if profile.maximum and makes.name == "raised":
         found += count // sizes["v"] * REAL
-    if profile.composes and line.function == "gelu_new":  # a cube, what tanh takes, and one more
-        found += 3 * count * width
+    if profile.composes and line.function in READ_BACKWARD:
+        found += (len(READ_BACKWARD[line.function]) - 1) * count * width
     if profile.repeats and makes.name in ("keys", "values"):
         found += count * sizes["r"] * width * ("r" not in makes.indices)
     return found
