@@ -13,6 +13,7 @@ from spec.costs.model_costs import active, further_elements, largest_part, param
 from spec.models.custom import Custom
 from spec.models.opaque import Opaque
 from spec.models.parts import parts
+from spec.models.profiles import TEXTBOOK, realised_parts
 from spec.models.transformer import DENSE, INDICES, USUAL, Transformer
 from spec.numbers.arithmetic import Number
 from spec.plans.model_strategies import MODEL_AXES
@@ -89,7 +90,13 @@ def opaque_is_as_said(k: Kernel) -> None:
     sizes, (line,) = model.sizes(3), part.operations
     elements = [prod(sizes[index] for index in value.indices) for value in (*line.reads, line.makes)]
     width = sum(value.width for value in (*line.reads[1:], line.makes))
-    if [*parameters(model).values()] != [7] or elements != [7, 3 * 7, 3] or part.takes or width:
+    is_written = realised_parts(model, TEXTBOOK, 2) == parts(model) and not width
+    if (
+        [*parameters(model).values()] != [7]
+        or elements != [7, 3 * 7, 3]
+        or part.takes
+        or not is_written
+    ):
         raise KernelError(f"{k.claim}: an opaque model has other sizes")
 
 
