@@ -32,6 +32,7 @@ from spec.choosing.space import (
     dominates,
     frontier,
     realisable,
+    sum_of,
 )
 from spec.costs.memory import Sizes
 from spec.models.states import BytePolicy
@@ -119,6 +120,9 @@ def _counted() -> None:
         placed = {(*m[:3], a) for modes in found.values() for m in modes for a in ACTIVATION_MODES}
         if placed != set(realisable(regime)):
             raise KernelError(f"P2: {regime}: the classes are not of the realisable placements")
+        sums = [each for form in found for each in (form.resting, form.sent, form.host)]
+        if any(sum_of(reversed(each.terms)) != each for each in sums):
+            raise KernelError(f"P2: {regime}: a sum is another one in another order")
         if (len(found), len(frontier(regime))) != COUNTS[regime]:
             raise KernelError(f"P2: {regime}: {len(found)} classes, {len(frontier(regime))} listed")
 

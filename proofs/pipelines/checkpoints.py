@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -91,11 +92,14 @@ def least_is_kept_at_the_square_root(k: Kernel) -> tuple[Theorem, ...]:
 
 def _require_best(k: Kernel) -> None:
     """Raise KernelError unless the number that the search finds keeps least of all, of a few sizes."""
-    for layers, size_in, size_mid in product(range(1, 9), (1, 2, 5), (1, 3, 7)):
+    for layers, size_in, size_mid in product((*range(1, 9), 10), (1, 2, 9), (1, 3, 10)):
         kept = [-(-layers // n) * size_mid + n * size_in for n in range(1, layers + 1)]
         found = best(layers, size_in, size_mid)
         if found != 1 + kept.index(min(kept)):
             raise KernelError(f"{k.claim}: {found} of {layers} layers' inputs, where {kept} are kept")
+    for nothing in ((0, 1, 1), (1, 0, 1), (1, 1, 0)):
+        with suppress(ValueError):
+            raise KernelError(f"{k.claim}: of {nothing} {best(*nothing)} keeps least")
 
 
 def _search(k: Kernel, of: Stage) -> tuple[Theorem, ...]:

@@ -35,6 +35,7 @@ from spec.pipelines.pipeline import (
     STRETCH,
     Order,
     Pipeline,
+    least_micro_batches,
     place_of,
     require_schedule,
     virtual_stage,
@@ -157,7 +158,8 @@ def _require_refused() -> None:
         each, more = least.get(order, (0, 1))
         groups, chunks = order is Order.INTERLEAVED, 2 if order is Order.DUALPIPE_V else 1
         there_is = min(p, m, v) > 0 and m >= each * p + more and (m % p == 0 if groups else v == chunks)
-        if _is_refused(pipe := Pipeline(order, p, m, v)) is there_is:
+        pipe = Pipeline(order, p, m, v)
+        if _is_refused(pipe) is there_is or (p and least_micro_batches(pipe) != each * p + more):
             raise KernelError(f"B1: {pipe} is refused, or is not")
     for pipe, times in product(PIPES, ((0, 2, 1), (1, 1, 1), (1, 2, 0), (1, 2, 1))):
         f, b, w = times
@@ -169,6 +171,9 @@ def _require_refused() -> None:
         with suppress(ValueError):
             works_of_stage(PIPES[0], stage)
             raise KernelError(f"B1: there is no stage {stage}")
+    with suppress(ValueError):
+        timeline(nothing := replace(PIPES[0], stages=0))
+        raise KernelError(f"B1: {nothing} is executed")
 
 
 def _is_refused(pipe: Pipeline) -> bool:

@@ -37,7 +37,7 @@ MODELS = (
 )
 PIPES = (
     Pipeline(Order.ONE_F_ONE_B, 1, 4),
-    Pipeline(Order.ONE_F_ONE_B, 4, 4),
+    Pipeline(Order.ONE_F_ONE_B, 9, 9),
     Pipeline(Order.INTERLEAVED, 3, 3, 2),
     Pipeline(Order.DUALPIPE_V, 3, 6, 2),
     Pipeline(Order.ONE_F_ONE_B, 4, 4, layers=(1, 2, 2, 2)),

@@ -111,7 +111,7 @@ class Comparison:
         """Whether two numbers are equal as polynomials."""
         if a == b:
             return True
-        difference = a - b if isinstance(a, Polynomial) else b - a
+        difference = a - b
         if isinstance(difference, Polynomial):
             self.differences.add(difference)
         return False

@@ -257,7 +257,7 @@ def _in_turn(pipe: Pipeline, phase: Half, number: Callable[..., Number]) -> list
     for micro_batch, chunk in product(range(pipe.micro_batches), range(pipe.chunks)):
         at = number(pipe, micro_batch // p, chunk, micro_batch % p)
         numbered.append((at, Work(phase, micro_batch, chunk)))
-    return [work for _, work in sorted(numbered, key=lambda pair: pair[0])]
+    return [work for _, work in sorted(numbered)]
 
 
 def require_schedule(pipe: Pipeline) -> None:
