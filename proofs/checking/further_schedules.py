@@ -369,6 +369,13 @@ def _of_placements() -> Iterator[tuple[str, Schedule]]:
         "tied_gradients_one_micro_step_later",
         replace(dp, micro_step=late, finish=(add, *dp.finish, _reset(Buffer.TIED))),
     )
+    dp = schedule_of(STRATEGIES["dp"])
+    anew = replace(backward, into=FRESH, span=Span.ALL_UNITS)
+    of_the_last = RELEASE, forward, anew, ADD, *dp.finish, _reset(FRESH)
+    yield (
+        "gradients_one_micro_step_later_and_the_last_ones_again",
+        replace(dp, micro_step=(forward, ADD, RELEASE, anew), finish=of_the_last),
+    )
 
 
 def placements_by_order() -> Iterator[tuple[Placement, list[tuple[Kind, Buffer, Axes]]]]:

@@ -164,7 +164,7 @@ class Forms(Algebra):
         self, needs: Sequence[Need], result: NormalForm, what: str, *made_of: NormalForm
     ) -> NormalForm:
         """A result that needs all elements: what is missing at one place is so on every device."""
-        unmet, key = self.unmet(*needs), self._this(what)
+        unmet, key = self.unmet(*needs), self._this()
         reasons = (self.reason(position, unmet) for position in self.device_kinds() if unmet)
         reason = next(filter(None, reasons), None)
         others, roots = self.others, tuple(self.roots.items())
@@ -182,9 +182,9 @@ class Forms(Algebra):
         fault = self._fault(reason, what, frozenset(of_all.items()), made_of)
         return add(fault, self.unknown(GOT_WRONG)) if not_known else fault
 
-    def _this(self, what: str) -> tuple[Any, ...]:
+    def _this(self) -> tuple[Any, ...]:
         """This execution of an operation, whichever elements are looked at."""
-        operation = (self.step, self.micro_step, self.op_index, what)
+        operation = (self.step, self.micro_step, self.op_index)
         self.times[operation] = self.times.get(operation, 0) + 1
         return (*operation, self.times[operation])
 
@@ -201,7 +201,7 @@ class Forms(Algebra):
 
     def square_norm(self, gradient: NormalForm) -> NormalForm:
         """The norm of all elements, wherever their owners are from the first device."""
-        norms = self.others.norms.setdefault(self._this("norm"), {})
+        norms = self.others.norms.setdefault(self._this(), {})
         roots, of = tuple(self.roots.items()), frozen(self.simplified(gradient))
         self.others.news |= norms.get(roots, next(iter(norms.values()), of)) != of
         norms[roots] = of
