@@ -21,7 +21,7 @@ from spec.costs.communication import elements_sent, totals, transfers
 from spec.costs.memory import Sizes
 from spec.derivation.norms import clipped
 from spec.derivation.schedules import schedule_of
-from spec.language.schedule import GRADIENT_BUFFERS, Buffer, Kind, Op, Phase, Rest, Schedule
+from spec.language.schedule import GRADIENT_BUFFERS, REDUCTIONS, Buffer, Kind, Op, Phase, Rest, Schedule
 from spec.models.states import BytePolicy, State
 from spec.models.values import FULL
 from spec.plans.modes import Mode
@@ -161,6 +161,7 @@ def in_bytes_only_with_equal_widths(k: Kernel) -> tuple[Theorem, ...]:
     zero1, zero3, offload = (schedule_of(STRATEGIES[x]) for x in ("zero1", "zero3", "zero-offload"))
     a_pass = (s.n - 1) * s.c
     of_a_norm = 2 * (s.n - 1) * FULL  # a chunk is one number
+    _require_types(k.claim)
     types = k.prove(
         "each_passes_in_its_type",
         And(
@@ -178,6 +179,27 @@ def in_bytes_only_with_equal_widths(k: Kernel) -> tuple[Theorem, ...]:
             given=[s.n >= 2, s.c > 0],
         ),
     )
+
+
+def _require_types(claim: str) -> None:
+    """Raise KernelError unless terms over some axes are summed as they are, and others in their type.
+
+    Over replicas what is added up is summed, over shards what backward leaves.
+    """
+    rests, leaves, summed, devices = 3, 5, 7, 2
+    for axes, scattered, reduced in (
+        ((), summed, summed),
+        (("replica",), summed, rests),
+        (("shard",), leaves, summed),
+        (("replica", "shard"), leaves, rests),
+    ):
+        policy = BytePolicy(2, rests, 12, gathered=leaves, reduced=summed, as_they_are=frozenset(axes))
+        sizes = Sizes(8, {"replica": devices, "shard": devices}, policy)
+        found = [
+            m for m in transfers(schedule_of(STRATEGIES["hsdp"]), sizes) if m.op.kind in REDUCTIONS
+        ]
+        if [m.bytes for m in found] != [4 * scattered, 2 * 2 * reduced]:
+            raise KernelError(f"{claim}: as they are over {axes}, gradients pass in {found}")
 
 
 @claim("X4")

@@ -59,14 +59,14 @@ def _schedules(psi: Any, unit: Any, w: Any, g: Any, opt: Any) -> Iterator[tuple[
     yield tied_parameters(zero2), 2 * g * unit
     yield tied_parameters(zero3), (w + 2 * g) * unit
     # they are there until they are added, and gone when the optimizer's state passes after that
-    yield _with_moments(tied_parameters(zero2)), (2 * g + opt) * unit
+    yield with_moments(tied_parameters(zero2)), (2 * g + opt) * unit
     yield tied_parameters(schedule_of(on_batch("R", "S*", "R", "S"))), g * psi, opt * unit
-    yield _view_of_the_step_before(zero3), w * psi + g * unit
+    yield view_of_the_step_before(zero3), w * psi + g * unit
     # parameters are there until the last unit of gradients is gathered
     yield gathered_whole(zero3), (w + g) * psi + g * unit, (g + opt) * psi
 
 
-def _with_moments(schedule: Schedule) -> Schedule:
+def with_moments(schedule: Schedule) -> Schedule:
     """After backward the optimizer's state is gathered, unit by unit, and released."""
     gather = operation(
         Kind.ALL_GATHER, Buffer.OPTIMIZER, Buffer.OPTIMIZER_VIEW, axes=EVERYONE, span=Span.UNIT
@@ -75,7 +75,7 @@ def _with_moments(schedule: Schedule) -> Schedule:
     return after(schedule, Kind.BACKWARD, lambda _: more)
 
 
-def _view_of_the_step_before(schedule: Schedule) -> Schedule:
+def view_of_the_step_before(schedule: Schedule) -> Schedule:
     """Parameters are gathered when they are updated, and there for the next step, all of them."""
     gather = operation(Kind.ALL_GATHER, Buffer.PARAMETERS, Buffer.VIEW, axes=EVERYONE, span=Span.UNIT)
     kept = [op for op in schedule.micro_step if Buffer.VIEW not in (op.into, op.source)]
