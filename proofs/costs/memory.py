@@ -16,7 +16,7 @@ from proofs.claim import claim
 from proofs.costs.buffer_lives import lives, require_zeros
 from proofs.costs.passing import others_hold_by_hand
 from proofs.costs.policies import require_listed
-from proofs.costs.turns import units_go_through_rounds
+from proofs.costs.turns import slices_are_cells, units_go_through_rounds
 from proofs.costs.units import units_take_turns
 from proofs.derivation.phases import require_phases
 from proofs.tools.encoding import Symbolic, realisable_placements
@@ -185,6 +185,7 @@ def peak_is_resting_plus_largest_transient(k: Kernel) -> tuple[Theorem, ...]:
     """
     require_phases()
     units_go_through_rounds(k)
+    slices_are_cells(k)
     return (
         _maximum_of_a_shifted_list(k.part("maximum")),
         _ledger_balances(k.part("ledger")),

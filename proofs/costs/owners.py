@@ -186,5 +186,6 @@ def _require_units(k: Kernel, sizes: Sizes) -> None:
         ]
         if of_units != [rooms, whole, 2 * rooms, 2 * whole]:
             raise KernelError(f"{k.claim}: of units and in all owners have {of_units}")
-    if small.slice((BATCH,)) != 11 or sizes.slice((BATCH,)) > sizes.psi:
+    of_one = sizes.slice((BATCH,), Span.UNIT)  # of which nothing is told
+    if small.slice((BATCH,)) != 11 or not of_one == sizes.slice((BATCH,)) <= sizes.psi:
         raise KernelError(f"{k.claim}: of all units a slice has {small.slice((BATCH,))}")

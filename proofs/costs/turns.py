@@ -10,15 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise, product
+from itertools import combinations, pairwise, product
+from math import prod
 from typing import NamedTuple
 
-from proofs.checking.matching_schedules import accepted_schedules, tied_parameters
-from proofs.checking.witnesses import meant
+from proofs.checking.matching_schedules import accepted_schedules, after, tied_parameters
+from proofs.checking.witnesses import meant, operation
 from proofs.costs.buffer_lives import lives
 from proofs.costs.passing import gathered_whole, view_of_the_step_before, with_moments
 from proofs.trusted.kernel import Kernel, KernelError
 from spec.costs.memory import (
+    MODEL_STATES,
     Sizes,
     Unit,
     Vector,
@@ -33,9 +35,9 @@ from spec.costs.memory import (
 from spec.derivation.norms import clipped
 from spec.derivation.schedules import schedule_of
 from spec.language.schedule import Buffer, Kind, Op, Phase, Schedule, Span
-from spec.models.states import BytePolicy
+from spec.models.states import BytePolicy, State
 from spec.numbers.arithmetic import ceil_div
-from spec.plans.placement import on_batch
+from spec.plans.placement import BATCH, on_batch
 from spec.plans.strategies import STRATEGIES
 
 UNITS = (
@@ -62,14 +64,50 @@ def units_go_through_rounds(k: Kernel) -> None:
     for schedule in dict.fromkeys(_schedules()):
         mesh = {axis: 2 + number for number, axis in enumerate(schedule.axes)}
         run = Run(schedule)
-        for policy, ahead in ((POLICY, 2), (TYPES, 1), (COPIED, 0)):
+        for policy, ahead in ((COPIED, 2), (TYPES, 1)):
             sizes = Sizes(PSI, mesh, policy, None, cut=schedule.cut, units=UNITS, ahead=ahead)
             passing = run.moments(sizes)
             if [*_there(schedule, sizes)] != passing:
                 raise KernelError(f"{k.claim}: {passing} bytes pass, and so many are not counted")
-            rests = total_resting(schedule, sizes)
-            if peak(schedule, sizes) != rests - run.views(sizes) + max(passing):
+            rests, views = run.rests(sizes, on_host=False), run.views(sizes)
+            has = total_resting(schedule, sizes), total_resting(schedule, sizes, host=True)
+            if has != (rests + views, run.rests(sizes, on_host=True)):
+                raise KernelError(f"{k.claim}: {rests} bytes rest, and {views} of views, not {has}")
+            if peak(schedule, sizes) != rests + max(passing):
                 raise KernelError(f"{k.claim}: beside {rests} bytes so many are not counted: {passing}")
+
+
+def slices_are_cells(k: Kernel) -> None:
+    """Raise KernelError unless a slice is the cells that a device has, each cut again where it passes.
+
+    What rests whole has so many elements more beside.
+    """
+    mesh = {"a": 2, "b": 3, "c": 2}
+    sets = [axes for count in range(3) for axes in combinations(mesh, count)]
+    for cut, axes, unit in product(sets, sets, UNITS):
+        apart = prod(mesh[axis] for axis in axes if axis not in cut)
+        cells = [*product(*(range(mesh[axis]) for axis in cut))]
+        own = [
+            cell
+            for cell in cells
+            if not any(at for at, axis in zip(cell, cut, strict=True) if axis in axes)
+        ]
+        has, sizes = _elements(unit), Sizes(PSI, mesh, POLICY, cut=cut, units=(unit,))
+        size = sum(ceil_div(vector.rows, len(cells)) * vector.row for vector in unit.vectors)
+        is_cut = len(own) < len(cells)
+        expected = len(own) * ceil_div(size, apart) if is_cut else ceil_div(has, apart)
+        whole = replace(sizes, units=(), beside={State.OPTIMIZER: 5})
+        padded = len(own) * ceil_div(PSI, len(cells) * apart) if is_cut else ceil_div(PSI, apart)
+        rests = whole.at_rest(State.OPTIMIZER, axes), whole.at_rest(State.GRADIENTS, axes)
+        if (
+            rests != (padded + 5 * (not axes), padded)
+            or sizes.slice(axes, Span.UNIT, (unit,)) != expected
+        ):
+            raise KernelError(f"{k.claim}: cut along {cut}, {rests} rest along {axes}")
+
+
+def _elements(unit: Unit) -> int:
+    return sum(vector.rows * vector.row for vector in unit.vectors)
 
 
 def _there(schedule: Schedule, sizes: Sizes) -> Iterator[int]:
@@ -86,7 +124,9 @@ def _schedules() -> Iterator[Schedule]:
     yield from (each.schedule for each in accepted_schedules())
     yield from map(schedule_of, (on_batch("R", "S*", "R", "S"), on_batch("S*+O", "S+O", "S+O")))
     yield from (schedule_of(replace(STRATEGIES[name], stays=True)) for name in ("zero3", "fsdp-hold"))
-    yield clipped(meant(zero2, clip=True))
+    yield schedule_of(replace(STRATEGIES["zero2"], whole=(BATCH,)))
+    norm = operation(Kind.SQUARE_NORM, Buffer.FRESH, Buffer.NORM, within=(BATCH,))
+    yield from (clipped(meant(zero2, clip=True)), after(zero2, Kind.REDUCE_SCATTER, lambda _: (norm,)))
     yield from (tied_parameters(zero3), with_moments(tied_parameters(zero2)))
     yield from (view_of_the_step_before(zero3), gathered_whole(zero3))
 
@@ -126,9 +166,9 @@ class Run:
 
     def _rounds(self) -> Iterator[range]:
         start = 0
-        for number, (op, after) in enumerate(pairwise(self.ops), 1):
+        for number, (op, following) in enumerate(pairwise(self.ops), 1):
             both = self.held[number - 1] & self.held[number] & self.by_unit
-            if not both or op.of_a_number or after.of_a_number:
+            if not both or op.of_a_number or following.of_a_number:
                 yield range(start, number)
                 start = number
         yield range(start, len(self.ops))
@@ -140,6 +180,15 @@ class Run:
     def views(self, sizes: Sizes) -> int:
         """Bytes of the views that are there when the step begins."""
         return sum(self._room(Held(buffer, None), sizes, UNITS) for buffer in self.schedule.start)
+
+    def rests(self, sizes: Sizes, on_host: bool) -> int:
+        """Bytes of states between steps."""
+        total = 0
+        for state, width in zip(MODEL_STATES, (POLICY.w, POLICY.k, POLICY.g), strict=True):
+            rest = self.schedule.rest(state)
+            if rest.stored and rest.host is on_host:
+                total += width * sum(_slots(unit, sizes, rest.sharded, False) for unit in UNITS)
+        return total
 
     def moments(self, sizes: Sizes) -> list[int]:
         """While each operation runs, bytes of what passes in the turn for which it is most."""
@@ -190,7 +239,7 @@ def _turns(ahead: int, backward: bool) -> Iterator[Sequence[Unit]]:
 def _slots(unit: Unit, sizes: Sizes, within: Sequence[str], padded: bool) -> int:
     """How many slots a device has of a unit's slice along some axes; of what is whole, elements."""
     if not within and not padded:
-        return sum(vector.rows * vector.row for vector in unit.vectors)
+        return _elements(unit)
     cells = [*product(*(range(sizes.mesh[axis]) for axis in sizes.cut))]
     places = [sizes.cut.index(axis) for axis in within]
     own = [cell for cell in cells if not any(cell[place] for place in places)]
