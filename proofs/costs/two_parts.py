@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
 from itertools import product
 
@@ -16,7 +16,7 @@ from spec.costs.lifetimes import live
 from spec.costs.model_costs import elements, fullest_moment, waiting_bytes
 from spec.derivation.programs import EVERYTHING, NOTHING, PAIRS, program_of
 from spec.derivation.two_parts import gradients_last, multiplied
-from spec.language.moves import Axis
+from spec.language.moves import Axis, Move
 from spec.language.programs import Program
 from spec.models.parts import head, layer
 from spec.models.profiles import TEXTBOOK, realised
@@ -63,6 +63,7 @@ def layers_hold_these_values_for_gradients_that_wait(k: Kernel) -> tuple[Theorem
         _require_lives(k, program)
         _require_needed(k, program)
     _require_needed(k, program_of(a_matrix_twice(), ()))
+    _require_fullest_in_rings(k)
     _require_overwritten(k)
     _require_held_beside(k)
     return tuple(found)
@@ -74,8 +75,16 @@ def _require_lives(k: Kernel, program: Program) -> None:
         lives = value_lives(each)
         if live(each) != lives:
             raise KernelError(f"{k.claim}: other values live on {[axis.name for axis in each.axes]}")
-        if not each.turns:  # nothing arrives while it is not yet used
+        if not each.turns:
             _require_fullest(k, each, lives)
+
+
+def _require_fullest_in_rings(k: Kernel) -> None:
+    """The fullest moment of rings, of one device and of four, in turns and gathered at once."""
+    for at_once, devices in product((False, True), (1, 4)):
+        ring = replace(MODEL_AXES["cp"], at_once=at_once)
+        program = gradients_last(program_of(layer(LLAMA), (ring,)))
+        _require_fullest(k, program, value_lives(program), devices=devices)
 
 
 def _require_needed(k: Kernel, program: Program) -> None:
@@ -137,21 +146,41 @@ def _require_fullest(
     lives: list[set[Value]],
     in_place: Set[Value] = frozenset(),
     sizes: Mapping[str, Number] = GPT.sizes(SAMPLES, POSITIONS),
+    devices: int = DEVICES,
 ) -> None:
     """Raise KernelError unless the fullest moment is that of the most bytes of what lives.
 
     But for weights, their gradients, and what is kept for backward, or for its second part while that
-    runs: these are counted by themselves; and for what is `in_place` of what is kept.
+    runs: these are counted by themselves; and for what is `in_place` of what is kept. Of what goes
+    round a ring a second slice is there throughout its loop, or all are, if they are gathered at once.
     """
-    mesh = {axis.name: DEVICES for axis in program.axes}
+    mesh = {axis.name: devices for axis in program.axes}
+    of_turns = mesh | {axis.turns: devices for axis in program.axes if axis.ring}
+
+    def bytes_of(value: Value) -> Number:
+        return value.width * elements(value, program.lies[value], sizes, of_turns)
+
     apart = {*program.part.weights, *program.gradients.values(), *program.kept, *in_place}
     first = len(program.forward) + len(program.backward) - program.waiting
     moments = [
-        sum(
-            value.width * elements(value, program.lies[value], sizes, mesh)
-            for value in here - apart - ({*program.held_between} if number >= first else set())
-        )
+        sum(map(bytes_of, here - apart - ({*program.held_between} if number >= first else set())))
         for number, here in enumerate(lives)
     ]
+    for move, numbers in _round(program):
+        others = devices - 1 if program.is_at_once(move) else min(devices - 1, 1)
+        for number in numbers:
+            moments[number] += others * bytes_of(move.makes)
     if fullest_moment(program, sizes, mesh) != max(moments):
         raise KernelError(f"{k.claim}: the fullest moment has {max(moments)} bytes")
+
+
+def _round(program: Program) -> Iterator[tuple[Move, range]]:
+    """What goes round a ring, and the lines of its loop, by their numbers."""
+    start = 0
+    for lines in (program.forward, *program.parts_of_backward):
+        for name in program.turns:
+            for body in program.loops(lines, name):
+                moves = (line for line in map(lines.__getitem__, body) if isinstance(line, Move))
+                here = range(start + body.start, start + body.stop)
+                yield from ((move, here) for move in moves if move.turns == name and move.is_sent)
+        start += len(lines)
