@@ -31,7 +31,7 @@ def _turns(coefficients: Sequence[int]) -> list[int]:
         return [0]
     bound = 1 + max(abs(c) for c in coefficients) // abs(coefficients[-1])
     inner = _turns([i * c for i, c in enumerate(coefficients)][1:])
-    ends = sorted({*inner, bound + 1})
+    ends = sorted({*inner, bound})
     found = set(ends)
     for low, high in pairwise(ends):
         low += 1
