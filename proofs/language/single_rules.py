@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import product
 
@@ -130,5 +130,14 @@ def require_fit(part: Part) -> None:
     for line in (line for line in alone.lines if isinstance(line, Operation)):
         unlike = () if line.does is Does.RENAME else (*line.makes.indices, "?")
         other = replace(line, makes=replace(line.makes, indices=unlike))
-        if misfit(line) or not misfit(other):
+        if misfit(line) or not all(map(misfit, (other, *_renamed_wrongly(line)))):
             raise KernelError(f"{line}: it fits other indices, or does not fit its own")
+
+
+def _renamed_wrongly(line: Operation) -> Iterator[Operation]:
+    """A change of an index that is not there, and one to the name of an index that is."""
+    if line.does is Does.RENAME:
+        first, *others = indices = line.reads[0].indices
+        for old, new, makes in (("?", "!", (*indices, "!")), (first, others[0], others)):
+            makes_so = replace(line.makes, indices=tuple(makes))
+            yield replace(line, renamed=((old, new),), makes=makes_so)
