@@ -9,7 +9,7 @@ from typing import Any
 
 from proofs.language.programs import GPT, WITH_EXPERTS
 from proofs.trusted.kernel import KernelError
-from spec.models.parts import BESIDE_OPERATIONS, BESIDE_ROUTES, MASK, PRODUCTS_IN_FULL, head
+from spec.models.parts import BESIDE_OPERATIONS, BESIDE_ROUTES, MASK, PRODUCTS_IN_FULL, head, parts
 from spec.models.profiles import TEXTBOOK, Padding, Profile, Samples, Units, realised
 from spec.models.states import MIXED_ADAM, POLICIES, State
 from spec.models.values import FULL
@@ -97,6 +97,12 @@ def _of_models() -> Iterator[tuple[str, Any, Any]]:
     for whole in ({"head_weight", "logits"}, {"logits"}):
         found = realised(head(GPT), of(whole=frozenset(whole)), 2).whole
         yield "whole", found, {"head_weight"} & whole or whole
+    norms = frozenset({"layer_norm"})
+    alone = {"in_full": norms, "rows": norms, "repeats": YES, "maximum": YES, "composes": YES}
+    written = parts(replace(GPT, function="gelu_new"))
+    for word, said in alone.items():
+        made = [realised(part, of(**{word: said}), 2).operations for part in written]
+        yield f"changed by {word}", made != [part.operations for part in written], YES
     words = "plain_softmax", "scales_in_full", "chosen_in_full", "of_chosen", "weighed_within"
     for one, routes in product(BOTH, BOTH):
         own: dict[str, Any] = dict.fromkeys(words, one)
