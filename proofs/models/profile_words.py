@@ -7,12 +7,21 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from proofs.language.programs import GPT, WITH_EXPERTS
+from proofs.language.programs import GPT, LLAMA, WITH_EXPERTS
+from proofs.language.small_parts import log_totals
 from proofs.trusted.kernel import KernelError
-from spec.models.parts import BESIDE_OPERATIONS, BESIDE_ROUTES, MASK, PRODUCTS_IN_FULL, head, parts
+from spec.models.parts import (
+    BESIDE_OPERATIONS,
+    BESIDE_ROUTES,
+    MASK,
+    PRODUCTS_IN_FULL,
+    head,
+    layer,
+    parts,
+)
 from spec.models.profiles import TEXTBOOK, Padding, Profile, Samples, Units, realised
 from spec.models.states import MIXED_ADAM, POLICIES, State
-from spec.models.values import FULL
+from spec.models.values import FULL, LOG_TOTAL, WRITTEN
 
 BY_SLICES = Padding.ELEMENT, Padding.ROW  # of each unit: others have owners
 NO, YES = False, True
@@ -103,6 +112,11 @@ def _of_models() -> Iterator[tuple[str, Any, Any]]:
     for word, said in alone.items():
         made = [realised(part, of(**{word: said}), 2).operations for part in written]
         yield f"changed by {word}", made != [part.operations for part in written], YES
+    of_softmax, sinks = frozenset({"softmax"}), layer(replace(LLAMA, sinks=True))
+    for part, named in ((log_totals(), ""), (sinks, ""), (sinks, "shares")):
+        some = realised(part, of(in_full=of_softmax, inside=frozenset({named})), 2).operations
+        reads = {line.reads[0].width for line in some if line.function == LOG_TOTAL}
+        yield "log-sum-exp", reads, {WRITTEN if named else FULL}
     words = "plain_softmax", "scales_in_full", "chosen_in_full", "of_chosen", "weighed_within"
     for one, routes in product(BOTH, BOTH):
         own: dict[str, Any] = dict.fromkeys(words, one)
