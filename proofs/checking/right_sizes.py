@@ -20,8 +20,9 @@ from spec.checking.verdict import check
 from spec.derivation.norms import clipped
 from spec.derivation.schedules import schedule_of
 from spec.language.schedule import MICRO_STEPS, Buffer, Kind, Monomial, Op, Schedule, Span
+from spec.models.states import BytePolicy
 from spec.numbers.any_size import any_size
-from spec.plans.placement import BATCH
+from spec.plans.placement import BATCH, on_batch
 from spec.plans.strategies import STRATEGIES
 
 Terms = dict[tuple[int, int], int]  # by the exponents of devices and micro-steps, how often
@@ -148,6 +149,9 @@ def _require_told(k: Kernel) -> None:
     op = ops[verdict.op_index][1]
     if op is not verdict.op or op.kind is not Kind.UPDATE:
         raise KernelError(f"{k.claim}: {verdict.op} is wrong, and operation {op} is told")
+    for few in (Fraction(1, 2), 1, 2):  # bytes of moments: they are to be kept
+        if check(schedule_of(on_batch("R", "M", "R", "S")), {BATCH: 2}, 1, BytePolicy(2, 2, few)).accepted:
+            raise KernelError(f"{k.claim}: moments of {few} bytes need not be kept")
     _, backward = dp.micro_step  # of one device there is nothing to gather: backward reads what is lost
     gather = operation(Kind.ALL_GATHER, Buffer.ACTIVATIONS, axes=(BATCH,))
     if check(replace(dp, micro_step=(gather, backward)), {BATCH: 1}).op is not backward:

@@ -19,7 +19,15 @@ from spec.devices.hierarchy import device_number
 from spec.devices.mesh import Axes
 from spec.language.schedule import Buffer, Kind, Op, Phase, Rest, Schedule, Span
 from spec.models.states import BytePolicy, State
-from spec.plans.compose import Factor, HoldError, Product, combined, factor
+from spec.plans.compose import (
+    Factor,
+    HoldError,
+    OverAllError,
+    OverlapError,
+    Product,
+    combined,
+    factor,
+)
 from spec.plans.placement import Placement, place_states
 from spec.plans.strategies import STRATEGIES
 
@@ -37,6 +45,7 @@ def order_of_factors_nests_shards_only(k: Kernel) -> tuple[Theorem, ...]:
     a device's: a counterexample. (Claim K8; design 2.9)
     """
     _schedules_are_alike(k)
+    _require_refused(k)
     return (
         _modes_are_the_factors(k.part("merging")),
         _costs_are_alike(k.part("costs")),
@@ -79,6 +88,26 @@ def _schedules_are_alike(k: Kernel) -> None:
             bracketed = {_bracketed(order) == Product(order) for order in orders}
             if len(alike) != 1 or bracketed != {True}:
                 raise KernelError(f"{k.claim}: {' * '.join(names)} depends on the order")
+
+
+def _require_refused(k: Kernel) -> None:
+    """Raise KernelError unless these products are refused, and no others of three of these factors.
+
+    Of which two place states along one axis, or cut a model; hold, and release; or are over all axes.
+    """
+    some = [("pp", "a"), ("tp", "a"), ("tp", "b"), ("dp", "a"), ("zero3", "b"), ("fsdp-hold", "c")]
+    for factors in permutations((*some, ("zero1+all", "c"), ("zero2+all", "b")), 3):
+        names, axes = zip(*factors, strict=True)
+        cuts = [(axis, True) for name, axis in factors if name in ("pp", "tp")]
+        places = [*cuts, *((axis, False) for name, axis in factors if name != "tp")]
+        refused = len({*places}) < len(places) or {*names} >= {"zero3", "fsdp-hold"}
+        refused |= {*names} >= {"zero1+all", "zero2+all"}
+        try:
+            Product(tuple(map(factor, names, axes)))
+        except (OverlapError, HoldError, OverAllError):
+            refused = not refused
+        if refused:
+            raise KernelError(f"{k.claim}: {' * '.join(names)} on {axes} is refused, or is not")
 
 
 def _bracketed(factors: Sequence[Factor]) -> Product:

@@ -230,7 +230,7 @@ def relative(store: Store, step: int, forms: Forms) -> Relative:
     def back(part: Any) -> Any:
         if isinstance(part, Symbol):
             age = step - part.step if part.known else 0  # what is not known is so at any time
-            made_of, multipliers = (of and back(of) for of in (part.made_of, part.multipliers))
+            made_of, multipliers = map(back, (part.made_of, part.multipliers))
             return Symbol(part.kind, age, part.which, made_of, multipliers)
         return tuple(map(back, part)) if isinstance(part, tuple) else part
 

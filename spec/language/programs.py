@@ -152,7 +152,7 @@ class Program:
         sums = [move for move in self.moves if outside and move.collective == COLLECTIVE[_P, _R]]
         for after in sums:
             for move in sums:
-                nested = move.makes == after.value and move.axis == outside.get(after.axis)
+                nested = move.axis == outside.get(after.axis)
                 if nested and {line for line in self.lines if move.makes in line.reads} == {after}:
                     found[move], found[after] = (), (move.axis, after.axis)
         return found

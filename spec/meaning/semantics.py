@@ -184,7 +184,7 @@ def execute(  # noqa: C901
     def cut(buffer: Buffer) -> Axes:
         """The axes along which a place has room for slices, and the operation does not say which."""
         room, said = schedule.slices(buffer), op.within if op.shift == 0 else ()
-        return tuple(a for a in room if a not in said) if room else room
+        return tuple(a for a in room if a not in said)
 
     def fitting(value: Any, slices: Axes) -> Any:
         """A value that goes into a place: only `keep`, and an update, cut whole values to its room.
