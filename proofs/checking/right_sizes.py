@@ -149,8 +149,9 @@ def _require_told(k: Kernel) -> None:
     op = ops[verdict.op_index][1]
     if op is not verdict.op or op.kind is not Kind.UPDATE:
         raise KernelError(f"{k.claim}: {verdict.op} is wrong, and operation {op} is told")
+    forgets = schedule_of(on_batch("R", "M", "R", "S"))
     for few in (Fraction(1, 2), 1, 2):  # bytes of moments: they are to be kept
-        if check(schedule_of(on_batch("R", "M", "R", "S")), {BATCH: 2}, 1, BytePolicy(2, 2, few)).accepted:
+        if check(forgets, {BATCH: 2}, 1, BytePolicy(2, 2, few)).accepted:
             raise KernelError(f"{k.claim}: moments of {few} bytes need not be kept")
     _, backward = dp.micro_step  # of one device there is nothing to gather: backward reads what is lost
     gather = operation(Kind.ALL_GATHER, Buffer.ACTIVATIONS, axes=(BATCH,))
