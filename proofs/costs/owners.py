@@ -25,7 +25,7 @@ Weights = tuple[tuple[int, ...], ...]  # their sizes, device by device
 Sends = Callable[[int, int], int]  # the chunk that a device of a ring sends in a step
 # powers of ten, so that a sum shows which are added up
 WEIGHTS = ((1, 10), (), (10**2,), (10**3, 10**4), (10**5, 10**5), (10**6,))
-IN_ROWS = ((1, 10), (1, 10), (), (), (10**2,), (10**2,))
+IN_ROWS = ((1, 10), (1, 10), (1, 10), (), (10**2,), (10**2,))
 MESHES = ({"a": 6}, {"a": 2, "b": 3})
 SLICE = 10**7  # more than any has
 
