@@ -30,6 +30,7 @@ from proofs.checking.witnesses import (
     Broken,
     broken_schedules,
     of_zeros,
+    meant,
     with_a_dropped_gradient,
 )
 from proofs.claim import claim
@@ -77,7 +78,9 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
     step that are accepted match. Whole values are refused where there is room for slices, unless an
     operation says which slice. (Claim T3)
     """
-    checked(with_a_dropped_gradient(), {BATCH: 3}, 1, MIXED_ADAM, [(0,), (1,)], steps=1)
+    for tied in (False, True):  # of one use of weights, and of two
+        dropped = meant(with_a_dropped_gradient(), tied=tied)
+        checked(dropped, {BATCH: 3}, 1, MIXED_ADAM, [(0,), (1,)], steps=1)
     listed: list[Broken | Accepted | Further] = [*broken_schedules(), *accepted_schedules()]
     for each in (*listed, *further_schedules()):
         _said_of_every_size(each)

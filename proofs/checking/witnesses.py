@@ -178,11 +178,14 @@ def _of_places() -> tuple[Broken, ...]:
     fetch, back = (operation(kind, Buffer.GRADIENTS) for kind in (Kind.FETCH, Kind.OFFLOAD))
     without_copy = [op for op in stays.micro_step if op.kind is not Kind.OFFLOAD]
     on_device = replace(stays, micro_step=(fetch, *without_copy, back))
+    fresh = operation(Kind.FETCH, Buffer.FRESH, span=Span.UNIT)
+    fetched = tuple(fresh if op.kind is Kind.OFFLOAD else op for op in stays.micro_step)
     return (
         Broken("a_slices_room_keeps_the_whole", "fresh", around(in_place, first=(gather, keep))),
         Broken("a_slices_room_keeps_anothers", "fresh", around(in_place, first=(gather, shifted))),
         Broken("a_collective_reads_the_host", "fresh", around(on_host, last=(cast, store))),
         Broken("gradients_of_the_host_are_added_to_on_the_device", "whole", on_device),
+        Broken("what_is_on_the_device_is_fetched", "whole", replace(stays, micro_step=fetched)),
         Broken("an_update_crosses_the_host_link", "agreed", without(offload, Kind.FETCH)),
         Broken("weights_are_fetched_from_where_none_are", "agreed", of_no_weights),
         Broken("weights_are_made_anew_without_moments", "current", _of_no_moments()),

@@ -44,7 +44,7 @@ another, a sum a difference, a condition negated, an element left out, a number 
 readers, annotations and refusals' messages are left alone.
 
 {count} changes have been tried; {left}. The log is put together from parts of
-runs, between which T3, tests and lists of tests were added to: a claim or a test of now may notice what
+runs, between which claims, tests and lists of tests were added to: a claim or a test of now may notice what
 is said to be noticed by another, or by a crash only.
 
 For each, the claims that use the changed line are proved in a copy, those of its room first, until one
@@ -64,8 +64,8 @@ one of **words alone**: of what readers are told, and of nothing that a claim is
 Of the rooms of meaning ({meaning}) a claim should
 notice each change: {by_claim} of {of_meaning} are noticed by a claim, {by_test} by a test only; by
 {not_stated} a claim could not be stated, {by_crash} only crash, {by_words} change words alone, and
-{explained} change nothing. In the other rooms, of figures and shapes, it is a claim or a test, which
-compares with what is counted otherwise: one by one, by the simulator, by numpy.
+{explained} change nothing. In the other rooms, of figures and shapes, a claim compares with what is
+counted otherwise, one by one: a test only notices {figures} of {of_figures} there.
 """
 UNFINISHED = "{} rules have not been, and are marked"
 
@@ -178,6 +178,8 @@ def page():
         explained=sum(e.kind == EQUIVALENT for e in meaning),
         by_words=sum(e.kind == WORDS for e in meaning),
         of_meaning=len(meaning),
+        figures=sum(e.kind == TEST for e in every) - sum(e.kind == TEST for e in meaning),
+        of_figures=len(every) - len(meaning),
     )
     survivors = [e for e in every if e.kind in (NOTHING, EQUIVALENT)]
     lines = [head, "## What nothing noticed", "", *table(survivors, True)]
