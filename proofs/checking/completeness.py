@@ -29,8 +29,8 @@ from proofs.checking.right_sizes import sizes_are_found
 from proofs.checking.witnesses import (
     Broken,
     broken_schedules,
-    of_zeros,
     meant,
+    of_zeros,
     with_a_dropped_gradient,
 )
 from proofs.claim import claim
