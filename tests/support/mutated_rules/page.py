@@ -44,8 +44,8 @@ another, a sum a difference, a condition negated, an element left out, a number 
 readers, annotations and refusals' messages are left alone.
 
 {count} changes have been tried; {left}. The log is put together from parts of
-runs, between which claims, tests and lists of tests were added to: a claim or a test of now may notice what
-is said to be noticed by another, or by a crash only.
+runs, between which claims and tests were added to: a claim or a test of now may notice what is said to
+be noticed by another, or by a crash only.
 
 For each, the claims that use the changed line are proved in a copy, those of its room first, until one
 **notices**: its verdict is not the expected one, or the kernel or a rule refuses. By other exceptions
