@@ -389,6 +389,9 @@ def placements_by_order() -> Iterator[tuple[Placement, list[tuple[Kind, Buffer, 
         first = replace(placed, summed_first=axes[:1], waits=waits)
         yield first, [(Kind.ALL_REDUCE, kept, axes[:1]), scatter]
         yield replace(placed, sums_whole=True, waits=waits), [(Kind.ALL_REDUCE, GRADIENTS, axes)]
+    in_slices = replace(placed, summed_first=axes[1:])  # slices are updated: there is no whole sum
+    yield in_slices, [scatter, (Kind.ALL_REDUCE, GRADIENTS, axes[:1])]
+    yield replace(along(axes), sums_whole=True), [(Kind.REDUCE_SCATTER, FRESH, axes)]
 
 
 def _of_statistics() -> Iterator[tuple[str, Schedule]]:

@@ -273,6 +273,7 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
             raise KernelError(f"{[axis.name for axis in several]}: values lie otherwise than derived")
         for move in program.moves:
             must_reject(check_program, _without(program, move))
+            _without(gradients_last(program), move)
     ring = program_of(layer(LLAMA), (RING,))
     sliced = program_of(layer(GPT), (MODEL_AXES["tp+sp"],))
     of_no_turn, *sent_home = on_a_ring(program_of(layer(LLAMA), (MODEL_AXES["cp-all-gather"],)), RING)

@@ -40,9 +40,20 @@ WITH_EXPERTS = replace(LLAMA, dropout=frozenset(), experts=EXPERTS, chosen=2, od
 OF_LAYERS = frozenset({"attention", "mlp"})
 AROUND, AFTER = {"attention_out", "mlp_out"}, {"words", "attention_sum", "mlp_sum"}
 MODELS = (  # which between them have all that models may have
-    replace(GPT, norms=frozenset(AFTER), word_features=3),
-    replace(GPT, norms=frozenset({"attention", "heads"}), positions=0, parallel=True),
-    replace(LLAMA, norms=OF_LAYERS | AROUND | {"heads", "head"}, capped=BOTH_CAPPED),
+    replace(GPT, norms=frozenset(AFTER), word_features=3, dropout=frozenset({"words"})),
+    replace(
+        GPT,
+        norms=frozenset({"attention", "heads"}),
+        positions=0,
+        parallel=True,
+        dropout=frozenset({"shares"}),
+    ),
+    replace(
+        LLAMA,
+        norms=OF_LAYERS | AROUND | {"heads", "head"},
+        capped=BOTH_CAPPED,
+        dropout=frozenset({"output"}),
+    ),
     replace(LLAMA, latent=Latent(3, 0, 1, 3), parallel=True, biases=frozenset({"output", "mlp"})),
     replace(
         WITH_EXPERTS,

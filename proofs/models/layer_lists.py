@@ -18,7 +18,7 @@ KINDS = frozenset({STRAIGHT, DENSE}), USUAL, USUAL
 WINDOWS = 0, TOKENS, 1, TOKENS + 1
 SOME = [
     Layers(frozenset(numbers), others)
-    for numbers in ((), (1, -1), (0, -COUNT, 5, COUNT, -COUNT - 1))
+    for numbers in ((), (1, -1), (-COUNT,), (0, -COUNT, 5, COUNT, -COUNT - 1))
     for others in (False, True)
 ]
 

@@ -46,6 +46,7 @@ def order_of_factors_nests_shards_only(k: Kernel) -> tuple[Theorem, ...]:
     """
     _schedules_are_alike(k)
     _require_refused(k)
+    _require_alike(k)
     return (
         _modes_are_the_factors(k.part("merging")),
         _costs_are_alike(k.part("costs")),
@@ -108,6 +109,14 @@ def _require_refused(k: Kernel) -> None:
             refused = not refused
         if refused:
             raise KernelError(f"{k.claim}: {' * '.join(names)} on {axes} is refused, or is not")
+
+
+def _require_alike(k: Kernel) -> None:
+    """Raise KernelError unless states over all axes are placed as along their strategy's last axis."""
+    placed, one = (factor("hsdp+all") * factor("cp", "c")).states_of(("c",)), STRATEGIES["hsdp"]
+    for state in State:
+        if placed.mode(state, "c") is not one.mode(state, one.axes[-1]):
+            raise KernelError(f"{k.claim}: {state.value} is placed otherwise along another axis")
 
 
 def _bracketed(factors: Sequence[Factor]) -> Product:

@@ -61,11 +61,14 @@ def every_slice_counts_once(step: Step) -> bool:
                     norms[number] = _moved(op, norms[number], devices)
         if any(left) and not all(left):  # some wait for others, who do not come
             return False
-        over_all = [
-            _moved(ops.pop(0), norm, devices) for ops, norm in zip(left, norms, strict=True) if ops
-        ]
-        if over_all:
-            norms = [[_sum(of_groups) for of_groups in zip(*over_all, strict=True)]] * len(norms)
+        if any(left):  # a line's axes, in their order
+            over = [ops.pop(0) for ops in left]
+            at = [op.axes.index(ALL_WEIGHTS) for op in over]
+            before = [replace(op, axes=op.axes[:i]) for op, i in zip(over, at, strict=True)]
+            after = [replace(op, axes=op.axes[i + 1 :]) for op, i in zip(over, at, strict=True)]
+            own = [_moved(op, norm, devices) for op, norm in zip(before, norms, strict=True)]
+            total = [_sum(of_groups) for of_groups in zip(*own, strict=True)]
+            norms = [_moved(op, total, devices) for op in after]
     return {*clips} == {1}
 
 

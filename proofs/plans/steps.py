@@ -382,11 +382,15 @@ def _other_norms(schedule: Schedule, every: Axes) -> Iterator[tuple[Op, ...]]:
 
 
 def _weights_first(finish: Sequence[Op]) -> Iterator[tuple[Op, ...]]:
-    """With the sum over groups of weights before those over devices."""
+    """With the sum over groups of weights before those over devices, or in one line with them."""
     for i, op in enumerate(finish):
         if ALL_WEIGHTS in op.axes[1:]:
-            over = replace(op, axes=(ALL_WEIGHTS,)), replace(op, axes=along_devices(op.axes))
+            devices = along_devices(op.axes)
+            over = replace(op, axes=(ALL_WEIGHTS,)), replace(op, axes=devices)
             yield (*finish[:i], *over, *finish[i + 1 :])
+            for at in range(len(devices)):
+                axes = *devices[:at], ALL_WEIGHTS, *devices[at:]
+                yield *finish[:i], replace(op, axes=axes), *finish[i + 1 :]
 
 
 def _other_lines(op: Op, own: Axes, every: Axes) -> Iterator[tuple[Op, ...]]:
