@@ -27,6 +27,7 @@ from spec.plans.compose import (
     Product,
     combined,
     factor,
+    restricted,
 )
 from spec.plans.placement import Placement, place_states
 from spec.plans.strategies import STRATEGIES
@@ -117,6 +118,8 @@ def _require_alike(k: Kernel) -> None:
     for state in State:
         if placed.mode(state, "c") is not one.mode(state, one.axes[-1]):
             raise KernelError(f"{k.claim}: {state.value} is placed otherwise along another axis")
+        if restricted(STRATEGIES["zero-offload"], ()).rest(state).host:
+            raise KernelError(f"{k.claim}: {state.value} is on the host, along no axis")
 
 
 def _bracketed(factors: Sequence[Factor]) -> Product:

@@ -23,7 +23,7 @@ from spec.checking.verdict import check
 from spec.derivation.programs import EVERYTHING
 from spec.derivation.schedules import schedule_of
 from spec.derivation.steps import derive, step_of
-from spec.devices.layouts import LayoutError
+from spec.devices.layouts import WHOLE, LayoutError, along
 from spec.devices.mesh import ALL_WEIGHTS, Axes, along_devices
 from spec.language.programs import Program
 from spec.language.schedule import Buffer, Kind, Op, Phase, Schedule, Span
@@ -72,6 +72,7 @@ def require_accepted(names: tuple[str, ...], parts: Sequence[Part]) -> None:
     _require_told_of_norms(plan, step)
     _require_groups_are_apart(plan, step)
     _require_taken_as_given(plan, step)
+    _require_shared_lie_alike(plan, step)
     _require_lines_are_told(plan, step)
 
 
@@ -277,6 +278,19 @@ def _require_taken_as_given(plan: str, step: Step) -> None:
     programs = (first, replace(second, part=part, lies=lies), *rest)
     if _wrong(replace(step, programs=programs), check_parts) != (part.name, "takes"):
         raise KernelError(f"{plan}: accepted, with {part.name} that takes {turned}")
+
+
+def _require_shared_lie_alike(plan: str, step: Step) -> None:
+    """Raise KernelError unless a step is rejected of which two parts have a weight, not alike."""
+    first, *others = step.programs
+    for number, program in enumerate(others, 1):
+        for weight in {*program.part.weights} & {*first.part.weights}:
+            lies = program.lies[weight]
+            turned = {axis: WHOLE if lie.index else along("h") for axis, lie in lies.items()}
+            other = replace(program, lies={**program.lies, weight: turned})
+            programs = (*step.programs[:number], other, *step.programs[number + 1 :])
+            if _wrong(replace(step, programs=programs), check_parts) != weight.name:
+                raise KernelError(f"{plan}: accepted, with {weight} that lies in two ways")
 
 
 def _is_accepted_of_its_own(step: Step, in_micro_step: bool) -> bool:
