@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from spec.pipelines.pipeline import Half, Order, Pipeline, Work
 
 F, B, W = Half
 Kind = tuple[Half, int]  # of a work: its half, and the chunk
-AHEAD = {Order.ONE_F_ONE_B: 1, Order.INTERLEAVED: 2, Order.ZB_H1: 1, Order.ZB_H2: 2}
-WAIT = {Order.ZB_H1: 1, Order.ZB_H2: 2}  # second parts of backwards, for each stage before
+IN_TWO_PARTS = Order.ZB_H1, Order.ZB_H2
 
 
 def works_in_turn(pipe: Pipeline, stage: int) -> list[list[Work]]:
@@ -33,19 +32,43 @@ def works_in_turn(pipe: Pipeline, stage: int) -> list[list[Work]]:
 
 
 def _one_by_one(pipe: Pipeline, stage: int) -> Iterator[Kind]:
-    """Forwards; then one forward, one backward; backwards. Interleaved, p micro-batches a chunk."""
+    """A forward where the stage has room for its micro-batch, else a backward.
+
+    Second parts where it would hold more in all. Interleaved, p micro-batches a chunk.
+    """
     p, m, v = pipe.stages, pipe.micro_batches, pipe.chunks
     chunks = [c for _ in range(m // p) for c in range(v) for _ in range(p)] if v > 1 else [0] * m
-    ahead = m if pipe.order is Order.GPIPE else AHEAD[pipe.order] * (p - 1 - stage) + (v - 1) * p
-    yield from ((F, chunk) for chunk in chunks[:ahead])
-    waiting = list[Kind]()
-    for number, chunk in enumerate(chunks):
-        yield from ((F, following) for following in chunks[ahead + number :][:1])
+    whole, in_all = _room(pipe, stage)
+    forwards, waiting = iter(chunks), list[Kind]()
+    started = 0
+    for ended, chunk in enumerate(chunks):
+        for following in islice(forwards, whole - (started - ended)):
+            started += 1
+            yield F, following
         yield B, v - 1 - chunk
-        waiting += [(W, v - 1 - chunk)] if pipe.order in WAIT else []
-        while len(waiting) > WAIT.get(pipe.order, 0) * stage:
+        waiting += [(W, v - 1 - chunk)] if pipe.order in IN_TWO_PARTS else []
+        while waiting and whole + len(waiting) > in_all:
             yield waiting.pop(0)
     yield from waiting
+
+
+def _room(pipe: Pipeline, stage: int) -> tuple[int, int]:
+    """Micro-batches through chunks that a stage holds at most, whole and in all, as published.
+
+    1F1B as many as stages come after it, and its own. Interleaved, the first stage a micro-batch for
+    each chunk of all stages, and p - 1 more (2205.05198, section 4.2.3), and each stage two fewer than
+    that before. In two parts, all stages as many as the first (2401.10241, section 2.3): that of ZB-H2
+    runs forwards until its first backward can start, 2p - 1 as long ones.
+    """
+    p, m, v = pipe.stages, pipe.micro_batches, pipe.chunks
+    of_first, fewer = {
+        Order.GPIPE: (m, 0),
+        Order.ONE_F_ONE_B: (p, 1),
+        Order.INTERLEAVED: (p * v + p - 1, 2),
+        Order.ZB_H1: (p, 1),
+        Order.ZB_H2: (2 * p - 1, 2),
+    }[pipe.order]
+    return of_first - fewer * stage, of_first
 
 
 def _steps_of_v(p: int, m: int, stage: int) -> Iterator[list[Kind]]:

@@ -161,11 +161,11 @@ def fullest(pipe: Pipeline, stage: int, sizes: Sequence[int]) -> int:
     each other, so those where backwards do are enough; and it repeats from group to group.
     """
     full = in_flight(pipe, stage)
-    last = min(full + pipe.virtual_stages, pipe.forwards)
+    after = min(full + pipe.virtual_stages, pipe.forwards + 1)
     kept, given_back = ([0, *accumulate(of)] for of in (sizes, sizes[::-1]))
     return max(
         _of_units(pipe, forwards, kept) - _of_units(pipe, forwards - full, given_back)
-        for forwards in (*range(full, last, pipe.stages), last)
+        for forwards in range(full, after, pipe.stages)
     )
 
 
@@ -223,17 +223,15 @@ def fullest_of_sums(
 
     A chunk's is there from its first backward on, and has its size; after its last, what is left of it.
     """
-    ends = Half.WEIGHTS if pipe.in_two_parts else Half.BACKWARD
     held = most = 0
-    begun, ended = Counter[int](), Counter[int]()
+    begun = Counter[int]()
     for phase, _, chunk in works_of_stage(pipe, stage):
-        if phase is Half.BACKWARD:
-            held += 0 if begun[chunk] else sizes[chunk]
-            begun[chunk] += 1
+        if phase is not Half.BACKWARD:
+            continue
+        held += 0 if begun[chunk] else sizes[chunk]
+        begun[chunk] += 1
         most = max(most, held)
-        if phase is ends:
-            ended[chunk] += 1
-            held += left[chunk] - sizes[chunk] if ended[chunk] == pipe.micro_batches else 0
+        held += left[chunk] - sizes[chunk] if begun[chunk] == pipe.micro_batches else 0
     return max(most, held)
 
 
@@ -248,7 +246,7 @@ def _of_units(pipe: Pipeline, units: int, before: Sequence[int]) -> int:
 def boundaries(pipe: Pipeline) -> Number:
     """Boundaries between stages that each micro-batch crosses, once forward and once backward.
 
-    Where a V turns, it stays on the last stage.
+    Of two stages or more. Where a V turns, it stays on the last stage.
     """
     return pipe.virtual_stages - (2 if pipe.is_folded else 1)
 
