@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import product
 
 from proofs.claim import claim
+from proofs.costs.listed_programs import programs_of_rings
 from proofs.costs.model_symbols import Symbols
 from proofs.costs.value_lives import value_lives
 from proofs.language.programs import GPT, LLAMA
@@ -72,11 +73,16 @@ def layers_hold_these_values_for_gradients_that_wait(k: Kernel) -> tuple[Theorem
 def _require_lives(k: Kernel, program: Program) -> None:
     """Raise KernelError unless what is there while lines run is what they still use, turn by turn."""
     for each in (program, gradients_last(program)):
-        lives = value_lives(each)
-        if live(each) != lives:
-            raise KernelError(f"{k.claim}: other values live on {[axis.name for axis in each.axes]}")
+        lives = _require_alive(k, each)
         if not each.turns:
             _require_fullest(k, each, lives)
+
+
+def _require_alive(k: Kernel, program: Program) -> list[set[Value]]:
+    lives = value_lives(program)
+    if live(program) != lives:
+        raise KernelError(f"{k.claim}: other values live on {[axis.name for axis in program.axes]}")
+    return lives
 
 
 def _require_fullest_in_rings(k: Kernel) -> None:
@@ -84,7 +90,9 @@ def _require_fullest_in_rings(k: Kernel) -> None:
     for at_once, devices in product((False, True), (1, 4)):
         ring = replace(MODEL_AXES["cp"], at_once=at_once)
         program = gradients_last(program_of(layer(LLAMA), (ring,)))
-        _require_fullest(k, program, value_lives(program), devices=devices)
+        _require_fullest(k, program, value_lives(program), mesh={ring.name: devices})
+    for program, mesh in product(programs_of_rings(), ({"a": 2, "b": 3}, {"a": 3, "b": 1})):
+        _require_fullest(k, program, _require_alive(k, program), sizes={"s": 12}, mesh=mesh)
 
 
 def _require_needed(k: Kernel, program: Program) -> None:
@@ -146,7 +154,7 @@ def _require_fullest(
     lives: list[set[Value]],
     in_place: Set[Value] = frozenset(),
     sizes: Mapping[str, Number] = GPT.sizes(SAMPLES, POSITIONS),
-    devices: int = DEVICES,
+    mesh: Mapping[str, int] | None = None,
 ) -> None:
     """Raise KernelError unless the fullest moment is that of the most bytes of what lives.
 
@@ -154,8 +162,8 @@ def _require_fullest(
     runs: these are counted by themselves; and for what is `in_place` of what is kept. Of what goes
     round a ring a second slice is there throughout its loop, or all are, if they are gathered at once.
     """
-    mesh = {axis.name: devices for axis in program.axes}
-    of_turns = mesh | {axis.turns: devices for axis in program.axes if axis.ring}
+    mesh = mesh or {axis.name: DEVICES for axis in program.axes}
+    of_turns = {**mesh} | {axis.turns: mesh[axis.name] for axis in program.axes if axis.ring}
 
     def bytes_of(value: Value) -> Number:
         return value.width * elements(value, program.lies[value], sizes, of_turns)
@@ -167,7 +175,8 @@ def _require_fullest(
         for number, here in enumerate(lives)
     ]
     for move, numbers in _round(program):
-        others = devices - 1 if program.is_at_once(move) else min(devices - 1, 1)
+        others = mesh[move.axis] - 1
+        others = others if program.is_at_once(move) else min(others, 1)
         for number in numbers:
             moments[number] += others * bytes_of(move.makes)
     if fullest_moment(program, sizes, mesh) != max(moments):

@@ -69,9 +69,8 @@ def staying(program: Program, lines: Sequence[Line]) -> list[tuple[Value, range]
     for name in program.turns:
         for body in program.loops(lines, name):
             here = [lines[number] for number in body]
-            made = {line.makes for line in here}
             moved = [line.makes for line in here if isinstance(line, Move) and line.turns == name]
-            read = [v for line in here for v in line.reads if v not in made and lies[v][name] == WHOLE]
+            read = [v for line in here for v in line.reads if lies[v][name] == WHOLE]
             found += [(value, body) for value in dict.fromkeys((*moved, *read))]
     return found
 

@@ -9,7 +9,7 @@ from functools import cache
 
 from spec.costs.lifetimes import arriving, live
 from spec.devices.collectives import COLLECTIVES, RING
-from spec.devices.layouts import WHOLE, Layout, Lies
+from spec.devices.layouts import WHOLE, Lies
 from spec.devices.mesh import Device, Mesh, group_size
 from spec.language.moves import Move
 from spec.language.programs import Program
@@ -49,7 +49,7 @@ def elements(
 
 def has_slots(value: Value) -> bool:
     """Whether it has an element, or a row, of each slot of each expert."""
-    return {EXPERTS, SLOTS} <= {*value.indices}
+    return SLOTS in value.indices
 
 
 def slots_of(indices: Indices, experts_cut: Number, slots_cut: Number) -> tuple[Number, Number]:
@@ -72,7 +72,7 @@ def _devices(index: str, lies: Lies, mesh: Mesh) -> Number:
     """How many slices an index is cut in."""
     devices: Number = 1
     for axis, lie in lies.items():
-        if lie.layout is Layout.SHARDED and lie.index == index:
+        if lie.index == index:
             devices = devices * mesh[axis]
     return devices
 
@@ -81,7 +81,7 @@ def _before(index: str, lies: Lies, mesh: Mesh, place: Device) -> Number:
     """How many slices of an index come before that of the device at a place."""
     number: Number = 0
     for axis, lie in lies.items():
-        if lie.layout is Layout.SHARDED and lie.index == index:
+        if lie.index == index:
             number = number * mesh[axis] + place.get(axis, 0)
     return number
 

@@ -1,0 +1,107 @@
+"""Programs of two rings, one in the other, written line by line: what no layer does, but a program may.
+
+What comes in is read late, and what goes out is made early; masks are read in several turns; values are
+read before loops, in every turn of one, or after both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from spec.devices.layouts import PARTIAL, WHOLE, along
+from spec.language.moves import Axis, Move, turns_of
+from spec.language.programs import Line, Program
+from spec.models.values import Does, Operation, Part, Role, Value
+
+CUT = along("s")
+# a line makes what stands first of the others: round a ring (@), of the sum of its turns (+), or else by
+# an operation. Beside a name: the rings in whose turns it is another. x, dy: what comes in; masks: m...
+FORWARD = """
+    w: c
+    y: w c
+    q: w
+    k.a: @a q
+    p.a: k.a m.a w
+    v.ab: @b p.a
+    t.ab: v.ab m.ab k.a n.b
+    u.ab: t.ab n.b m.a
+    r.a: +b u.ab
+    s.ab: @b r.a
+    j.ab: s.ab m.ab
+    l.a: +b j.ab
+    o.a: l.a m.a
+    z: +a o.a
+    h: z x q
+    d.b: @b h
+    i.b: d.b w n.b
+    f.b: i.b h
+    e: +b f.b
+    g: e h
+"""
+BACKWARD = """
+    1: w m
+    2: 1 dy
+    dx: 2
+    3.a: @a 2
+    4.a: 3.a m.a g
+    5: +a 4.a
+    6: 5 1
+"""
+SECOND = """
+    7: 5 h
+    8.b: @b 7
+    9.b: 8.b n.b 1
+    10: +b 9.b
+    11: 10 2
+"""
+ROLES = {"x": Role.STREAM, "m": Role.CONSTANT, "n": Role.CONSTANT, "c": Role.CONSTANT}
+
+
+def programs_of_rings() -> Iterator[Program]:
+    """Those lines, backward in one part and in two; and with what it holds between them in a kernel.
+
+    In turn one ring, or the other, brings all its slices at once.
+    """
+    second = len(_lines(SECOND))
+    for waiting, inside, at_once in ((0, "", "b"), (second, "", "a"), (second, "15", "")):
+        axes = tuple(Axis(name, ring="s", at_once=name == at_once) for name in "ab")
+        forward, backward = _written(FORWARD, inside), _written(BACKWARD + SECOND, inside)
+        lies = {value: _lies(value) for line in (*forward, *backward) for value in _values(line)}
+        x, y, dx, dy = (_value(name, inside) for name in ("x", "y", "dx", "dy"))
+        part = Part("part", (), x, y)
+        ends = (part, axes, forward, backward, y, dy, dx, {}, ())
+        yield Program(*ends, lies=lies, waiting=waiting)
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def _written(text: str, inside: str) -> tuple[Line, ...]:
+    return tuple(_line(*line.split(": "), inside) for line in _lines(text))
+
+
+def _line(made: str, of: str, inside: str) -> Line:
+    makes = _value(made, inside)
+    if of[0] in "@+":
+        how, name = of.split()
+        value, ring = _value(name, inside), how[1]
+        if how[0] == "@":
+            return Move(ring, value, makes, CUT, WHOLE, in_turns=True)
+        return Move(turns_of(ring), value, makes, PARTIAL, WHOLE, in_turns=True)
+    reads = tuple(_value(name, inside) for name in of.split())
+    return Operation(Does.ADD, reads, makes)
+
+
+def _value(name: str, inside: str) -> Value:
+    role = ROLES.get(name[0], Role.ACTIVATION)
+    return Value(name, ("s",), role, width=0 if name in inside else 2)
+
+
+def _values(line: Line) -> tuple[Value, ...]:
+    return *line.reads, line.makes
+
+
+def _lies(value: Value) -> dict[str, object]:
+    turns = value.name.partition(".")[2]
+    return {"a": WHOLE, "b": WHOLE} | {turns_of(a): CUT if a in turns else WHOLE for a in "ab"}
