@@ -1,4 +1,4 @@
-"""Programs of two rings, one in the other, written line by line: what no layer does, but a program may.
+"""Programs of two rings, one in the other, line by line: what no layer does, but a program may.
 
 What comes in is read late, and what goes out is made early; masks are read in several turns; values are
 read before loops, in every turn of one, or after both.
@@ -14,8 +14,8 @@ from spec.language.programs import Line, Program
 from spec.models.values import Does, Operation, Part, Role, Value
 
 CUT = along("s")
-# a line makes what stands first of the others: round a ring (@), of the sum of its turns (+), or else by
-# an operation. Beside a name: the rings in whose turns it is another. x, dy: what comes in; masks: m...
+# what stands first is made of the others: round a ring (@), as the sum of its turns (+), or else by an
+# operation. After a name: the rings in whose turns it is another. x and dy come in; m, n, c are masks
 FORWARD = """
     w: c
     y: w c
