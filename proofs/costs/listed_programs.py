@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from spec.devices.layouts import PARTIAL, WHOLE, along
+from spec.devices.layouts import PARTIAL, WHOLE, Lies, along
 from spec.language.moves import Axis, Move, turns_of
 from spec.language.programs import Line, Program
 from spec.models.values import Does, Operation, Part, Role, Value
@@ -69,8 +69,7 @@ def programs_of_rings() -> Iterator[Program]:
         lies = {value: _lies(value) for line in (*forward, *backward) for value in _values(line)}
         x, y, dx, dy = (_value(name, inside) for name in ("x", "y", "dx", "dy"))
         part = Part("part", (), x, y)
-        ends = (part, axes, forward, backward, y, dy, dx, {}, ())
-        yield Program(*ends, lies=lies, waiting=waiting)
+        yield Program(part, axes, forward, backward, y, dy, dx, {}, (), lies, waiting)
 
 
 def _lines(text: str) -> list[str]:
@@ -78,10 +77,11 @@ def _lines(text: str) -> list[str]:
 
 
 def _written(text: str, inside: str) -> tuple[Line, ...]:
-    return tuple(_line(*line.split(": "), inside) for line in _lines(text))
+    return tuple(_line(line, inside) for line in _lines(text))
 
 
-def _line(made: str, of: str, inside: str) -> Line:
+def _line(line: str, inside: str) -> Line:
+    made, _, of = line.partition(": ")
     makes = _value(made, inside)
     if of[0] in "@+":
         how, name = of.split()
@@ -102,6 +102,6 @@ def _values(line: Line) -> tuple[Value, ...]:
     return *line.reads, line.makes
 
 
-def _lies(value: Value) -> dict[str, object]:
+def _lies(value: Value) -> Lies:
     turns = value.name.partition(".")[2]
     return {"a": WHOLE, "b": WHOLE} | {turns_of(a): CUT if a in turns else WHOLE for a in "ab"}
