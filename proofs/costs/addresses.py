@@ -50,7 +50,7 @@ CASES = (
 )
 COUNTS = (  # samples, tokens, groups, heads of each, experts
     *((2, 3, 2, 1, 3), (2, 1, 2, 1, 2)),  # where products take batches as one
-    *((2, 3, 1, 2, 2), (1, 3, 2, 3, 1), (2, 1, 2, 2, 2), (2, 3, 1, 1, 2)),
+    *((2, 3, 1, 2, 2), (1, 3, 2, 3, 1), (2, 1, 2, 2, 2), (2, 3, 1, 1, 2), (2, 3, 2, 1, 2)),
 )
 
 
@@ -92,6 +92,23 @@ def _parts() -> Iterator[tuple[Part, list[dict[str, int]]]]:
         work.contract(few, by, each)
     one, other = (work.apply("gelu", each, replace(each, name=f"{each.name}_bent")) for each in both)
     yield replace(work.part(work.add(one, other, wide)), views=True), [{"b": 2, "h": 3, "d": 2, "f": 3}]
+    yield _read_twice(), [{"b": 2, "h": 3, "g": 2, "r": 2, "d": 3}]
+
+
+def _read_twice() -> Part:
+    """A part that repeats keys for groups of queries: a product reads them, and what takes any place."""
+    x = Value("x", ("b", "h"), Role.STREAM)
+    work = Builder("part", x)
+    makes = (Value("key", ("b", "g", "d")), Value("query", ("b", "g", "r", "d")))
+    key, query = (
+        work.contract(x, Value(f"to_{each.name}", ("h", *each.indices[1:]), Role.WEIGHT), each)
+        for each in makes
+    )
+    ones = Value("ones", ("r",), Role.CONSTANT, width=0)
+    keys = work.contract(key, ones, replace(query, name="keys"))
+    scores = work.contract(query, keys, Value("scores", ("b", "g", "r")))
+    bent = work.apply("gelu", keys, replace(keys, name="bent"))
+    return replace(work.part(work.contract(scores, bent, replace(query, name="sum"))), views=True)
 
 
 class _Memory:

@@ -46,7 +46,7 @@ def is_repeated(operation: Operation) -> bool:
 
 def is_renamed(operation: Operation) -> bool:
     """Whether what it makes has the elements of what it reads, each once, and in their places."""
-    return len({*operation.renamed}) == 1 and operation.function != TRANSPOSED
+    return len(operation.renamed) == 1 and operation.function != TRANSPOSED
 
 
 @dataclass(frozen=True)
@@ -113,9 +113,7 @@ class _Room:
         root = self.root(view)
         if root in self.joined:
             return self.joined[root].values
-        if len(root.indices) < len(view.indices):
-            return (root,)
-        return (root,) if root != view and self.lines[view].function == TRANSPOSED else ()
+        return (root,) if root != view else ()
 
     def is_view(self, value: Value) -> bool:
         """Whether what operations keep of a value is a view: they read it as it lies."""
