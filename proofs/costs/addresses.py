@@ -96,7 +96,7 @@ def _parts() -> Iterator[tuple[Part, list[dict[str, int]]]]:
 
 
 def _read_twice() -> Part:
-    """A part that repeats keys for groups of queries: a product reads them, and what takes any place."""
+    """A part that repeats keys for groups of queries, for a product, and for what takes any place."""
     x = Value("x", ("b", "h"), Role.STREAM)
     work = Builder("part", x)
     makes = (Value("key", ("b", "g", "d")), Value("query", ("b", "g", "r", "d")))
