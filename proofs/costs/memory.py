@@ -14,6 +14,7 @@ from typing import Any
 from proofs.checking.matching_schedules import accepted_schedules
 from proofs.claim import claim
 from proofs.costs.buffer_lives import lives, require_zeros
+from proofs.costs.last_uses import buffers_are_used_until_then
 from proofs.costs.passing import others_hold_by_hand
 from proofs.costs.policies import require_listed
 from proofs.costs.turns import slices_are_cells, units_go_through_rounds
@@ -186,6 +187,7 @@ def peak_is_resting_plus_largest_transient(k: Kernel) -> tuple[Theorem, ...]:
     require_phases()
     units_go_through_rounds(k)
     slices_are_cells(k)
+    buffers_are_used_until_then(k)
     return (
         _maximum_of_a_shifted_list(k.part("maximum")),
         _ledger_balances(k.part("ledger")),

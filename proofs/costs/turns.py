@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import combinations, pairwise, product
 from math import prod
 from typing import NamedTuple
 
 from proofs.checking.matching_schedules import accepted_schedules, after, tied_parameters
-from proofs.checking.witnesses import meant, operation
+from proofs.checking.witnesses import around, meant, operation
 from proofs.costs.buffer_lives import lives
 from proofs.costs.passing import gathered_whole, view_of_the_step_before, with_moments
 from proofs.trusted.kernel import Kernel, KernelError
@@ -25,12 +24,10 @@ from spec.costs.memory import (
     Unit,
     Vector,
     gathered_ahead,
-    live_bytes,
     live_results,
     peak,
-    room,
-    room_ahead,
     total_resting,
+    transient_at,
 )
 from spec.derivation.norms import clipped
 from spec.derivation.schedules import schedule_of
@@ -42,12 +39,11 @@ from spec.plans.strategies import STRATEGIES
 
 UNITS = (
     Unit((Vector(5, 3), Vector(2))),
-    Unit((Vector(4, 2),)),
+    Unit((Vector(13, 4),)),
     Unit((Vector(9), Vector(1, 7))),
-    Unit((Vector(4, 2),)),
-    Unit((Vector(3, 4),)),
+    Unit((Vector(4, 2),), times=3),
+    Unit((Vector(9), Vector(1, 7))),
 )
-PSI = sum(vector.rows * vector.row for unit in UNITS for vector in unit.vectors)
 POLICY = BytePolicy(2, 3, 7)
 TYPES, COPIED = replace(POLICY, gathered=5, reduced=11, quantised=1), replace(POLICY, copied=True)
 
@@ -64,10 +60,12 @@ def units_go_through_rounds(k: Kernel) -> None:
     for schedule in dict.fromkeys(_schedules()):
         mesh = {axis: 2 + number for number, axis in enumerate(schedule.axes)}
         run = Run(schedule)
-        for policy, ahead in ((COPIED, 2), (TYPES, 1)):
-            sizes = Sizes(PSI, mesh, policy, None, cut=schedule.cut, units=UNITS, ahead=ahead)
+        for policy, ahead, units in ((COPIED, 2, UNITS), (TYPES, 1, UNITS[:0:-1])):
+            psi = sum(map(_elements, _each(units)))
+            sizes = Sizes(psi, mesh, policy, None, cut=schedule.cut, units=units, ahead=ahead)
             passing = run.moments(sizes)
-            if [*_there(schedule, sizes)] != passing:
+            here = zip(live_results(schedule), gathered_ahead(schedule), strict=True)
+            if [transient_at(*moment, sizes) for moment in here] != passing:
                 raise KernelError(f"{k.claim}: {passing} bytes pass, and so many are not counted")
             rests, views = run.rests(sizes, on_host=False), run.views(sizes)
             has = total_resting(schedule, sizes), total_resting(schedule, sizes, host=True)
@@ -92,12 +90,13 @@ def slices_are_cells(k: Kernel) -> None:
             for cell in cells
             if not any(at for at, axis in zip(cell, cut, strict=True) if axis in axes)
         ]
-        has, sizes = _elements(unit), Sizes(PSI, mesh, POLICY, cut=cut, units=(unit,))
+        unit, psi = replace(unit, times=1), 71
+        has, sizes = _elements(unit), Sizes(psi, mesh, POLICY, cut=cut, units=(unit,))
         size = sum(ceil_div(vector.rows, len(cells)) * vector.row for vector in unit.vectors)
         is_cut = len(own) < len(cells)
         expected = len(own) * ceil_div(size, apart) if is_cut else ceil_div(has, apart)
         whole = replace(sizes, units=(), beside={State.OPTIMIZER: 5})
-        padded = len(own) * ceil_div(PSI, len(cells) * apart) if is_cut else ceil_div(PSI, apart)
+        padded = len(own) * ceil_div(psi, len(cells) * apart) if is_cut else ceil_div(psi, apart)
         rests = whole.at_rest(State.OPTIMIZER, axes), whole.at_rest(State.GRADIENTS, axes)
         if (
             rests != (padded + 5 * (not axes), padded)
@@ -110,25 +109,57 @@ def _elements(unit: Unit) -> int:
     return sum(vector.rows * vector.row for vector in unit.vectors)
 
 
-def _there(schedule: Schedule, sizes: Sizes) -> Iterator[int]:
-    turns = sizes.by_turn
-    for moment, gather in zip(live_results(schedule), gathered_ahead(schedule), strict=True):
-        rooms = (live_bytes(moment, partial(room, sizes=each)) for each in turns if moment)
-        beside = (room_ahead(gather, each) for each in turns)
-        yield max(map(sum, zip(rooms, beside, strict=False)), default=0)
+def _each(units: Sequence[Unit]) -> list[Unit]:
+    """Units, one by one."""
+    return [replace(unit, times=1) for unit in units for _ in range(unit.times)]
 
 
 def _schedules() -> Iterator[Schedule]:
     """What is accepted, and steps that hold units longer, or in two places."""
     zero2, zero3 = (schedule_of(STRATEGIES[name]) for name in ("zero2", "zero3"))
     yield from (each.schedule for each in accepted_schedules())
-    yield from map(schedule_of, (on_batch("R", "S*", "R", "S"), on_batch("S*+O", "S+O", "S+O")))
+    modes = "R S* R S", "S*+O S+O S+O", "M S R S", "M S+O S+O", "R S S+O"
+    yield from (schedule_of(on_batch(*each.split())) for each in modes)
     yield from (schedule_of(replace(STRATEGIES[name], stays=True)) for name in ("zero3", "fsdp-hold"))
     yield schedule_of(replace(STRATEGIES["zero2"], whole=(BATCH,)))
     norm = operation(Kind.SQUARE_NORM, Buffer.FRESH, Buffer.NORM, within=(BATCH,))
-    yield from (clipped(meant(zero2, clip=True)), after(zero2, Kind.REDUCE_SCATTER, lambda _: (norm,)))
+    yield from (clipped(meant(zero2, clip=True)), after(zero2, Kind.BACKWARD, lambda _: (norm,)))
     yield from (tied_parameters(zero3), with_moments(tied_parameters(zero2)))
     yield from (view_of_the_step_before(zero3), gathered_whole(zero3))
+    offload = schedule_of(STRATEGIES["zero-offload"])
+    yield after(offload, Kind.OFFLOAD, lambda op: (replace(norm, within=op.within),))
+    yield after(gathered_whole(zero3), Kind.REDUCE_SCATTER, lambda _: (norm,))
+    unused = operation(
+        Kind.ALL_GATHER, Buffer.OPTIMIZER, Buffer.OPTIMIZER_VIEW, axes=(BATCH,), span=Span.UNIT
+    )
+    yield after(zero2, Kind.BACKWARD, lambda _: (norm, unused, norm))
+    down, held = operation(Kind.OFFLOAD, Buffer.FRESH), schedule_of(STRATEGIES["fsdp-hold"])
+    yield after(held, Kind.REDUCE_SCATTER, lambda _: (down,))
+    yield from (_norm_of_all(gathered_whole(zero3)), _view_made_twice(zero3), _two_views(zero2))
+
+
+def _norm_of_all(schedule: Schedule) -> Schedule:
+    """What is gathered of fresh gradients has a norm."""
+    norm = operation(Kind.SQUARE_NORM, Buffer.FRESH, Buffer.NORM)
+    return after(schedule, Kind.ALL_GATHER, lambda op: (norm,) * (op.target is Buffer.FRESH))
+
+
+def _view_made_twice(schedule: Schedule) -> Schedule:
+    """A view of the step before, which is sent whole, gathered in its place, and made alike."""
+    before = view_of_the_step_before(schedule)
+    way, whole = (Buffer.PARAMETERS, Buffer.VIEW), Span.ALL_UNITS
+    sent = operation(Kind.BROADCAST, *way, axes=(BATCH,), span=whole)
+    alike = operation(Kind.BROADCAST, Buffer.VIEW, axes=(BATCH,))
+    *rest, gather = before.finish
+    return replace(before, finish=(*rest, sent, gather, alike))
+
+
+def _two_views(schedule: Schedule) -> Schedule:
+    """Before the update parameters are gathered beside the optimizer's state, unit by unit."""
+    ways = (Buffer.OPTIMIZER, Buffer.OPTIMIZER_VIEW), (Buffer.PARAMETERS, Buffer.VIEW)
+    gathers = (operation(Kind.ALL_GATHER, *way, axes=(BATCH,), span=Span.UNIT) for way in ways)
+    kept = operation(Kind.KEEP, Buffer.OPTIMIZER_VIEW, Buffer.OPTIMIZER, within=(BATCH,))
+    return around(schedule, before=(*gathers, kept))
 
 
 class Run:
@@ -148,8 +179,9 @@ class Run:
         """While each operation runs, what lives; and what stays until it is released."""
         made: dict[Buffer, int | None] = dict.fromkeys(self.schedule.start)
         staying = set[Buffer]()
+        alive_before = {*made}
         for number, (op, alive) in enumerate(zip(self.ops, lives(self.schedule), strict=True)):
-            before = {Held(op.source, made[op.source])} if op.source in made else set[Held]()
+            before = {Held(op.source, made[op.source])} if op.source in alive_before else set[Held]()
             if op.takes_room:
                 made[op.target] = number
             if op.kind is Kind.BACKWARD and self.schedule.training.tied:
@@ -159,10 +191,11 @@ class Run:
             there = {Held(buffer, made[buffer]) for buffer in alive | staying}
             yield there | before if op.takes_room and op.source is op.target else there
             staying -= {op.target} if op.kind is Kind.RELEASE else set()
+            alive_before = alive & made.keys()
 
     def _maker(self, held: Held) -> Op:
-        made = (op for op in self.ops if op.target is held.buffer and op.takes_room)
-        return next(made) if held.number is None else self.ops[held.number]
+        made = [op for op in self.ops if op.target is held.buffer and op.takes_room]
+        return made[-1] if held.number is None else self.ops[held.number]
 
     def _rounds(self) -> Iterator[range]:
         start = 0
@@ -179,28 +212,28 @@ class Run:
 
     def views(self, sizes: Sizes) -> int:
         """Bytes of the views that are there when the step begins."""
-        return sum(self._room(Held(buffer, None), sizes, UNITS) for buffer in self.schedule.start)
+        units = _each(sizes.units)
+        return sum(self._room(Held(buffer, None), sizes, units) for buffer in self.schedule.start)
 
     def rests(self, sizes: Sizes, on_host: bool) -> int:
         """Bytes of states between steps."""
-        total = 0
+        total, units = 0, _each(sizes.units)
         for state, width in zip(MODEL_STATES, (POLICY.w, POLICY.k, POLICY.g), strict=True):
             rest = self.schedule.rest(state)
             if rest.stored and rest.host is on_host:
-                total += width * sum(_slots(unit, sizes, rest.sharded, False) for unit in UNITS)
+                total += width * sum(_slots(each, sizes, rest.sharded, False) for each in units)
         return total
 
     def moments(self, sizes: Sizes) -> list[int]:
         """While each operation runs, bytes of what passes in the turn for which it is most."""
-        found = list[int]()
+        found, units = list[int](), _each(sizes.units)
         for numbers in self.rounds:
             there, backward = set[Held](), any(self.ops[n].phase is Phase.BACKWARD for n in numbers)
             for number in numbers:
                 there |= self.held[number]
-                whole = sum(self._room(held, sizes, UNITS) for held in there - self.by_unit)
-                turns = (
-                    self._in_turn(there, number, sizes, of) for of in _turns(sizes.ahead, backward)
-                )
+                whole = sum(self._room(held, sizes, units) for held in there - self.by_unit)
+                order = units[:: -1 if backward else 1]
+                turns = (self._in_turn(there, number, sizes, of) for of in _turns(order, sizes.ahead))
                 found.append(whole + max(turns))
         return found
 
@@ -229,9 +262,8 @@ class Run:
         return own * policy.fresh + copies * policy.bytes_copied
 
 
-def _turns(ahead: int, backward: bool) -> Iterator[Sequence[Unit]]:
+def _turns(order: Sequence[Unit], ahead: int) -> Iterator[Sequence[Unit]]:
     """Each unit in its turn, and those whose views are there; at the first turn fewer are, too."""
-    order = UNITS[:: -1 if backward else 1]
     yield from (order[turn : turn + 1 + ahead] for turn in range(len(order)))
     yield from (order[: 1 + few] for few in range(ahead))
 

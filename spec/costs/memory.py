@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 
 from spec.costs.owners import Owners
 from spec.devices.mesh import Mesh, group_size, numbers_at
@@ -126,7 +126,7 @@ class Sizes:
         full, left = divmod(rows, most)  # cells that are full, and the rows of the one after them
         return most * bisect_left(own, full) + left * (full in own)
 
-    @property
+    @cached_property
     def by_turn(self) -> tuple[Sizes, ...]:
         """With each unit's turn, where they are not all alike. At the ends there are fewer units ahead:
         that is so, too, while the first of them are gathered.
@@ -135,9 +135,7 @@ class Sizes:
             return (self,)
         beside = self.ahead
         every = [
-            replace(unit, times=1)
-            for unit in self.units
-            for _ in range(min(unit.times, 2 * beside + 1))
+            replace(unit, times=1) for unit in self.units for _ in range(min(unit.times, beside + 1))
         ]
         found = [
             Turn(unit, tuple(every[i + 1 : i + 1 + beside]), tuple(every[max(i - beside, 0) : i][::-1]))
@@ -284,8 +282,7 @@ def comings_and_goings(schedule: Schedule) -> tuple[tuple[tuple[Op, ...], tuple[
     """For each operation of a step, the results that take room from then on, and those that go after.
 
     A result goes when it is used for the last time, replaced or offloaded. While a buffer is held unit
-    by unit, units take turns; what is held whole goes when all have had theirs. A number of the whole
-    gradient ends the turns: what is held then is held whole.
+    by unit, units take turns; what is held whole goes when all have had theirs.
     """
     steps = [(op, done) for (_, op), done in zip(schedule.flat(1), done_with(schedule), strict=True)]
     live: dict[Buffer, Op] = {result.target: result for result in at_the_start(schedule)}
@@ -296,13 +293,12 @@ def comings_and_goings(schedule: Schedule) -> tuple[tuple[tuple[Op, ...], tuple[
         results = _results(op, schedule)
         replaced = {result.target for result in results}
         offloaded = {op.target} if op.kind is Kind.OFFLOAD else set()
-        turns = set() if op.of_a_number else by_unit - replaced
-        turns |= {result.target for result in results if result.span is Span.UNIT}
-        come = tuple(_as_held(result, steps[i:], turns) for result in results)
+        come = tuple(_as_held(result, steps[i:]) for result in results)
         go = [live.pop(buffer) for buffer in replaced | offloaded if buffer in live]
         live |= {result.target: result for result in come}
         go += [live.pop(buffer) for buffer in done if buffer in live]
-        by_unit = turns - done
+        in_turn = {result.target for result in come if result.span is Span.UNIT}
+        by_unit = (by_unit - replaced | in_turn) - done - offloaded
         waiting += [result for result in go if result.span is Span.ALL_UNITS]
         go = [result for result in go if result.span is Span.UNIT]
         if not by_unit:
@@ -344,7 +340,7 @@ def _uses(op: Op) -> dict[Buffer, set[str]]:
     found = {} if op.takes_room else {op.target: slices}
     if op.kind is not Kind.ZERO:
         own = slices | {*op.axes} if op.kind is Kind.ALL_GATHER and not reads_all else slices
-        found[op.source] = own & found.get(op.source, own)
+        found[op.source] = own
     return found
 
 
@@ -356,21 +352,19 @@ def _results(op: Op, schedule: Schedule) -> list[Op]:
     return found
 
 
-def _as_held(result: Op, steps: list[tuple[Op, frozenset[Buffer]]], by_unit: set[Buffer]) -> Op:
-    """A result as it is held: whole, if it is still there when units are no longer taken in turn.
+def _as_held(result: Op, steps: list[tuple[Op, frozenset[Buffer]]]) -> Op:
+    """A result as it is held: whole, if a number of the whole gradient is needed while it is there.
 
-    That is when nothing is held by the unit, or a number of the whole gradient is needed. `steps`: from
-    the operation that makes it on, each with the buffers that go after it.
+    `steps`: from the operation that makes it on, each with the buffers that go after it.
     """
-    whole, buffer = replace(result, span=Span.ALL_UNITS), result.target
-    for i, (op, done) in enumerate(steps if result.span is not Span.ALL_UNITS else []):
-        if i and (op.of_a_number or not by_unit):
-            return whole
+    buffer = result.target
+    for i, (op, done) in enumerate(steps if result.span is Span.UNIT else []):
+        if op.of_a_number:
+            break
         ends = op.kind is Kind.OFFLOAD or op.span is not Span.NONE
         if buffer in done or (i and op.target is buffer and ends):
-            return replace(result, span=Span.UNIT)
-        by_unit = by_unit - done
-    return whole
+            return result
+    return replace(result, span=Span.ALL_UNITS)
 
 
 @lru_cache(maxsize=4096)
@@ -408,16 +402,20 @@ def live_bytes(moment: tuple[Op, ...], room_of: RoomOf) -> Number:
     return sum(room_of(op) for op in moment)
 
 
+def transient_at(moment: tuple[Op, ...], gather: Op | None, sizes: Sizes) -> Number:
+    """Bytes of what is live at one moment, in the fullest turn, with views gathered before theirs."""
+    turns = [
+        live_bytes(moment, partial(room, sizes=each)) + room_ahead(gather, each)
+        for each in sizes.by_turn
+    ]
+    return sizes.arithmetic.maximum(*turns)
+
+
 def transient(schedule: Schedule, sizes: Sizes) -> Number:
     """Bytes of the largest set of buffers that are live together and do not rest."""
     distinct = dict.fromkeys(zip(live_results(schedule), gathered_ahead(schedule), strict=True))
-    rooms = [
-        live_bytes(moment, partial(room, sizes=each)) + room_ahead(gather, each)
-        for each in sizes.by_turn
-        for moment, gather in distinct
-        if moment
-    ]
-    return sizes.arithmetic.maximum(0 * sizes.psi, *rooms)
+    moments = [transient_at(moment, gather, sizes) for moment, gather in distinct if moment]
+    return sizes.arithmetic.maximum(0 * sizes.psi, *moments)
 
 
 def ledger(schedule: Schedule, resting_: Number, room_of: RoomOf) -> list[Number]:

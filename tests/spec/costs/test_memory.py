@@ -164,7 +164,12 @@ def test_units_that_are_alike_have_the_same_turns_as_if_each_was_listed():
     one, other = Unit((Vector(12),)), Unit((Vector(24),))
     listed = Sizes(0, {}, POLICY, units=(other, *[one] * 9, other), ahead=2)
     short = replace(listed, units=(other, replace(one, times=9), other))
-    assert {each.turn for each in listed.by_turn} == {each.turn for each in short.by_turn}
+    for side in ("after", "before"):
+        turns = [
+            {(each.turn.unit, getattr(each.turn, side)) for each in sizes.by_turn}
+            for sizes in (listed, short)
+        ]
+        assert turns[0] == turns[1]
     assert short.slice(()) == listed.slice(()) == 9 * 12 + 2 * 24
 
 
