@@ -35,6 +35,8 @@ EXPRESSIONS: tuple[Callable[[Any, Any], Any], ...] = (  # each is compared with 
     lambda _, m: Fraction(1, 2) * m - 1,
     lambda n, m: 1 - n * m**-1 * m * n**-1,
     lambda n, m: 12 - n * m,
+    lambda n, m: (n + m) * 0,
+    lambda n, m: m**-1 + n + 1,
 )
 LARGE = (1, 2, 9, 40, 10**6 + 3)  # roots
 
@@ -55,9 +57,12 @@ def numbers_are_their_values(k: Kernel) -> None:
         raise KernelError(f"{k.claim}: {(N + 1) ** -1} is a sum")
     never = Comparison()
     _require(k, (never.same(N + M, 1), never.conditions()), (False, []), "1 from 2 on")
-    for size in (N, 5):
-        never.set_apart(size, (3, 4))
+    for size, number in product((N, 5), (3, 4)):
+        never.set_apart(size, (number,))
     _require(k, never.exempt, {"n": {3, 4}}, "set apart")
+    of_three = Comparison()
+    of_three.same(N * M, any_size("l") + 5)
+    _require(k, [each.names for each in of_three.conditions()], [["l", "m", "n"]], "sizes")
     _require_roots(k)
 
 
@@ -84,7 +89,7 @@ def _read(text: str, sizes: Mapping[str, int]) -> Fraction:
     """What is written, of some sizes."""
     total = Fraction(0)
     for term in text.replace("- ", "+ -1*").split(" + "):
-        product_ = Fraction(1)
+        product_ = Fraction(re.match(r"-?\w", term) is not None)
         for sign, word, power in re.findall(r"([*/]?)(-?\w+)\^?(\d*)", term):
             factor = Fraction(sizes.get(word) or word) ** int(power or 1)
             product_ = product_ / factor if sign == "/" else product_ * factor

@@ -17,15 +17,16 @@ def whole_numbers_are_divided(k: Kernel) -> None:
     for a, b in product((0, *UP_TO), UP_TO):
         up = next(q for q in range(a + 1) if q * b >= a)
         exact = per(a, b)
-        found = [ceil_div(a, b), quotient(a, b), quotient(Fraction(a), b), per(Fraction(a), b), exact]
-        _require(k, f"{a} over {b}", found, [up, up, *[Fraction(a, b)] * 3])
+        found = [ceil_div(a, b), quotient(a, b), quotient(Fraction(a), b), quotient(a, Fraction(b))]
+        found += [per(Fraction(a), b), exact]
+        _require(k, f"{a} over {b}", found, [up, up, *[Fraction(a, b)] * 4])
         _require(k, f"{a} over {b}, whole", isinstance(exact, int), any(q * b == a for q in range(7)))
         _require(k, f"{b} to the {a}", [power(b, -a) * power(b, a), power(b, a)], [1, prod([b] * a)])
         for unit in UP_TO:
             parts = [min(unit, a - start) for start in range(0, a, unit)]
             chunks = [next(c for c in range(part + 1) if c * b >= part) for part in parts]
             _require(k, f"{a} of {unit} on {b}", EXACT.shard(a, unit, b), sum(chunks))
-            _require(k, f"{a} on {b}", DIVISIBLE.shard(a, unit, b) * b, a)
+            _require(k, f"{a} on {b}", DIVISIBLE.shard(a, unit, b), Fraction(a, b))
             _require(k, "the largest", EXACT.maximum(a, unit, b), sorted((a, unit, b))[-1])
     for modulus in UP_TO:
         for step, low, high in product(range(modulus), repeat=3):
