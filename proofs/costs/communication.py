@@ -7,6 +7,7 @@ Volumes are elements or bytes that one device sends per step, with `m` micro-ste
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from itertools import product
 from typing import Any
 
@@ -158,6 +159,11 @@ def in_bytes_only_with_equal_widths(k: Kernel) -> tuple[Theorem, ...]:
         """Bytes to other devices, and over the host link."""
         return totals(transfers(schedule, sizes))[1:]
 
+    on_host = schedule_of(on_batch("S+O", "S+O", "S+O"))
+    others = {  # of gradients what is not summed; of views what is not gathered
+        Op(Kind.ALL_GATHER, Phase.REDUCE, Buffer.GRADIENTS, axes=(BATCH,)): s.g,
+        Op(Kind.BROADCAST, Phase.PUBLISH, Buffer.VIEW, axes=(BATCH,)): gathered,
+    }
     zero1, zero3, offload = (schedule_of(STRATEGIES[x]) for x in ("zero1", "zero3", "zero-offload"))
     a_pass = (s.n - 1) * s.c
     of_a_norm = 2 * (s.n - 1) * FULL  # a chunk is one number
@@ -168,6 +174,8 @@ def in_bytes_only_with_equal_widths(k: Kernel) -> tuple[Theorem, ...]:
             sent(zero3)[0] == (2 * quantised + reduced) * a_pass,
             sent(zero1)[0] == (reduced + s.w) * a_pass,
             sent(offload)[1] == (s.g + s.w) * s.c,
+            sent(on_host)[1] == (2 * s.w + s.g) * s.c,  # weights forward and backward
+            *(sizes.width_sent(op) == width for op, width in others.items()),
             sent(clipped(zero1))[0] == sent(zero1)[0] + of_a_norm,
         ),
     )
@@ -198,7 +206,9 @@ def _require_types(claim: str) -> None:
         found = [
             m for m in transfers(schedule_of(STRATEGIES["hsdp"]), sizes) if m.op.kind in REDUCTIONS
         ]
-        if [m.bytes for m in found] != [4 * scattered, 2 * 2 * reduced]:
+        tied = Op(Kind.REDUCE_SCATTER, Phase.BACKWARD, Buffer.TIED, axes=("shard",))
+        widths = [*(m.bytes for m in found), sizes.width_sent(tied)]
+        if widths != [4 * scattered, 2 * 2 * reduced, scattered]:
             raise KernelError(f"{claim}: as they are over {axes}, gradients pass in {found}")
 
 
@@ -275,7 +285,7 @@ def offload_moves_gradients_down_and_weights_up(k: Kernel) -> tuple[Theorem, ...
     kept = Schedule((BATCH,), tuple((dict.fromkeys(State, Rest()) | slices).items()), (), ())
     sizes = Sizes(s.psi, {BATCH: s.n}, BytePolicy(2, 2, 12), None, Symbolic([(s.psi, s.c)]))
     ways = [Op(Kind.FETCH, Phase.UPDATE, *way) for way in (WEIGHTS_AT_REST, WEIGHTS_AT_REST[::-1])]
-    stateless = replace(sizes, policy=BytePolicy(2, 2, 0))
+    stateless = replace(sizes, policy=BytePolicy(2, 2, Fraction(0)))
     room = k.prove(
         "as_much_as_there_is_room_for_on_both_sides",
         And(

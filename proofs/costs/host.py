@@ -20,6 +20,7 @@ PSI, DEVICES, TOUCHED = 10, 4, 7
 SLICE = len(range(0, PSI, DEVICES))  # elements of a device that has most
 W, G, K = 2, 3, 5  # bytes of an element of each state
 BYTES = {State.PARAMETERS: W, State.GRADIENTS: G, State.OPTIMIZER: K}
+BESIDE = {State.PARAMETERS: 1, State.GRADIENTS: 2, State.OPTIMIZER: 4}  # elements, of what is whole
 ADDED = 11  # bytes of one that is added to on the device
 PLACEMENTS = (
     STRATEGIES["zero-offload"],
@@ -27,9 +28,10 @@ PLACEMENTS = (
     replace(on_batch("S+O", "S+O", "S+O"), stays=True),
     on_batch("R+O", "R+O", "R+O", "S+O"),
     on_batch("R", "S+O", "M"),  # and each micro-step's are
+    on_batch("R", "S+O", "R+O"),
 )
+VIEW_DOWN = Op(Kind.OFFLOAD, Phase.BACKWARD, Buffer.VIEW)
 BACK = Op(Kind.FETCH, Phase.BACKWARD, Buffer.GRADIENTS, Buffer.FRESH, span=Span.UNIT)
-AT_LAST = Op(Kind.OFFLOAD, Phase.REDUCE, Buffer.FRESH)
 RUNS = (  # sizes of weights, and how often they follow
     (((3, 1, 4), 5), ((2,), 1), ((5, 2), 7)),
     (((1,), 1), ((5,), 3)),
@@ -44,27 +46,29 @@ def micro_steps_cross(k: Kernel) -> None:
     Gradients that are added to on the device come back for each but the first, and go each time: all of
     the weights that a slice touches, or slices. At last slices go as they rest.
     """
-    cases = product(PLACEMENTS, (1, 3), (None, TOUCHED), (0, ADDED))
-    for placement, micro_steps, touched, added in cases:
-        schedule = schedule_of(placement)
-        policy = BytePolicy(W, G, K, added=added)
-        sizes = Sizes(PSI, {BATCH: DEVICES}, policy)
+    schedules = [*map(schedule_of, PLACEMENTS)]
+    schedules.append(replace(schedules[0], micro_step=(*schedules[0].micro_step, VIEW_DOWN)))
+    cases = product(schedules, (1, 3), (None, TOUCHED), (0, ADDED))
+    for schedule, micro_steps, touched, added in cases:
+        policy = BytePolicy(W, G, K, added=added, gathered=13)
+        sizes = Sizes(PSI, {BATCH: DEVICES}, policy, beside=BESIDE)
         found = transfers(schedule, sizes, micro_steps, touched)
         has = _told((m.op, m.times, m.elements, m.bytes) for m in found if m.to_host)
         crossings = [*_crossings(schedule, micro_steps, touched, added)]
         if has != _told(crossings) or totals(found)[2] != sum(bytes_ for *_, bytes_ in crossings):
             raise KernelError(f"{k.claim}: {has} cross in {micro_steps} micro-steps")
-        copies = {elements * ADDED for op, _, elements, _ in crossings if op is BACK}
+        back = (each for op, _, each, _ in crossings if replace(op, within=()) == BACK)
+        copies = {elements * ADDED for elements in back}
         if added_up(schedule, sizes, micro_steps, touched) != sum(copies):
             raise KernelError(f"{k.claim}: of gradients that come back the host has no {copies} bytes")
 
 
-def _told(crossings: Iterable[Crossing]) -> Counter[tuple[Kind, Phase, Buffer, Buffer, int]]:
+def _told(crossings: Iterable[Crossing]) -> Counter[tuple[Op, int]]:
     """By what is moved, from where and to where: how often, how many elements and bytes."""
-    found = Counter[tuple[Kind, Phase, Buffer, Buffer, int]]()
+    found = Counter[tuple[Op, int]]()
     for op, *numbers in crossings:
         for what, number in enumerate(numbers):
-            found[op.kind, op.phase, op.source, op.target, what] += number
+            found[replace(op, into=op.target), what] += number
     return found
 
 
@@ -74,23 +78,26 @@ def _crossings(
     """One micro-step after the other, and what finishes the step."""
     sums = any(op.kind is Kind.ACCUMULATE for op in schedule.micro_step)
     numbered = [(number, op) for number in range(micro_steps) for op in schedule.micro_step]
+    is_there = False  # a view
     for number, op in (*numbered, *((None, op) for op in schedule.finish)):
-        if op.kind not in HOST_TRANSFERS or (number is not None and schedule.is_there(op, number)):
+        was_there, makes_view = is_there, op.takes_room and op.target is Buffer.VIEW
+        is_there = makes_view or (is_there and (op.kind, op.target) != (Kind.RELEASE, Buffer.VIEW))
+        if op.kind not in HOST_TRANSFERS or (makes_view and was_there):
             continue
         if op.state not in BYTES:  # activations, which are no parameters
             yield op, 1, 0, 0
             continue
-        own, width = SLICE if op.within else PSI, BYTES[op.state]
+        own, width = SLICE if op.within else PSI + BESIDE[op.state], BYTES[op.state]
         are_added = added and number is not None and micro_steps != 1 and sums
         if not (are_added and op.kind is Kind.OFFLOAD and op.state is State.GRADIENTS):
             yield op, 1, own, own * width
             continue
         each = own if touched is None else touched
         if number:
-            yield BACK, 1, each, each * ADDED
+            yield replace(BACK, within=op.within), 1, each, each * ADDED
         yield op, 1, each, each * ADDED
         if number == micro_steps - 1:
-            yield AT_LAST, 1, own, own * width
+            yield replace(op, phase=Phase.REDUCE), 1, own, own * width
 
 
 def slices_touch_weights(k: Kernel) -> None:

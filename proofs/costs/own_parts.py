@@ -20,6 +20,7 @@ from spec.devices.layouts import PARTIAL, WHOLE, along
 from spec.models.parts import layer
 from spec.models.states import BytePolicy, State
 from spec.models.values import Value
+from spec.numbers.arithmetic import ceil_div
 from spec.plans.model_strategies import MODEL_AXES
 
 MESH = {"a": 2, "b": 3}
@@ -36,28 +37,35 @@ def own_parts_are_all(k: Kernel) -> None:
         times = prod(MESH[axis] for axis, lie in lies.items() if not lie.index)
         if sum(own) != times * prod(INDICES.values()):
             raise KernelError(f"{k.claim}: {lies}: devices have {own}")
-        if max(own) != elements(value, lies, INDICES, MESH):
+        first = elements(value, lies, INDICES, MESH, {"a": 1})
+        if max(own) != elements(value, lies, INDICES, MESH) or first != own[MESH["b"]]:
             raise KernelError(f"{k.claim}: {lies}: the most is not what any device may have")
 
 
 def own_rows_are_all(k: Kernel) -> None:
-    """Raise KernelError unless devices have all rows of states without padding, on one axis or two.
+    """Raise KernelError unless devices have their rows of states without padding, row by row.
 
-    Of two vectors, three of the one; along an axis that nothing is cut along, each has them all.
+    Of two vectors, three of the one; in whichever order axes are named. Of no device, the first one's.
     """
     units = (Unit((Vector(7, 3), Vector(4)), 3), Unit((Vector(11, 2),)))
-    rows = 3 * (7 * 3 + 4) + 11 * 2
+    vectors = [*units[0].vectors] * 3 + [*units[1].vectors]
     policy, unpadded = BytePolicy(1, 1, 1), frozenset({State.OPTIMIZER})
-    for cut, axes in product((("a",), ("b",), ("a", "b")), repeat=2):
-        own = [
-            Sizes(rows, MESH, policy, cut=cut, units=units, unpadded=unpadded, device=place).at_rest(
-                State.OPTIMIZER, axes
-            )
-            for place in places_of(MESH)
+    ways = ("a",), ("a", "b"), ("b", "a")
+    for cut in ways:
+        along_cut = {axis: size for axis, size in MESH.items() if axis in cut}
+        cells = [*map(dict.items, places_of(along_cut))]
+        rows = [
+            (cells[row // ceil_div(vector.rows, len(cells))], vector.row)
+            for vector in vectors
+            for row in range(vector.rows)
         ]
-        times = prod(MESH[axis] for axis in MESH if axis not in axes or axis not in cut)
-        if sum(own) != times * rows:
-            raise KernelError(f"{k.claim}: cut along {cut}, devices have {own} along {axes}")
+        sizes = Sizes(0, MESH, policy, cut=cut, units=units, unpadded=unpadded)
+        for axes, place in product(ways, ({}, *places_of(MESH))):
+            along = {axis: place.get(axis, 0) for axis in axes if axis in cut}.items()
+            expected = sum(elements for cell, elements in rows if along <= cell)
+            own = replace(sizes, device=place).at_rest(State.OPTIMIZER, axes)
+            if own != expected:
+                raise KernelError(f"{k.claim}: cut along {cut}, {place} has {own} along {axes}")
 
 
 def own_parts_of_layers_are_all(k: Kernel) -> None:

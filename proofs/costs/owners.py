@@ -9,13 +9,13 @@ from itertools import groupby, product
 
 from proofs.costs.own_parts import places_of
 from proofs.trusted.kernel import Kernel, KernelError
-from spec.costs.communication import transfers
+from spec.costs.communication import elements_sent, transfers
 from spec.costs.memory import Sizes, Unit, Vector
 from spec.costs.owners import AlikeOwners, Owners
 from spec.derivation.schedules import schedule_of
 from spec.devices.collectives import all_gather_sends, reduce_scatter_sends, ring_steps
 from spec.devices.mesh import Axes, Device
-from spec.language.schedule import Span
+from spec.language.schedule import Buffer, Kind, Op, Phase, Span
 from spec.models.states import BytePolicy, State
 from spec.numbers.arithmetic import EXACT, ceil_div
 from spec.plans.placement import BATCH
@@ -25,8 +25,8 @@ Weights = tuple[tuple[int, ...], ...]  # their sizes, device by device
 Sends = Callable[[int, int], int]  # the chunk that a device of a ring sends in a step
 # powers of ten, so that a sum shows which are added up
 WEIGHTS = ((1, 10), (), (10**2,), (10**3, 10**4), (10**5, 10**5), (10**6,))
-IN_ROWS = ((1, 10), (1, 10), (1, 10), (), (10**2,), (10**2,))
-MESHES = ({"a": 6}, {"a": 2, "b": 3})
+IN_ROWS = ((1, 10), (10**2,), (10**2,), (10**2,), (10**2,), ())
+MESHES = ({"a": 6}, {"a": 2, "b": 1, "c": 3})
 SLICE = 10**7  # more than any has
 
 
@@ -38,6 +38,7 @@ def owners_send_what_rings_do(k: Kernel) -> None:
         any_one, expected = Owners(mesh, rows, bool(fills), {}, slice_), _Expected(places, weights)
         padded = expected if slice_ is None else _Expected(places, ((slice_,),) * len(places))
         for axes, within in _groups(tuple(mesh)):
+            _require(k, [any_one.has_slices_along(of) for of in (axes, ("other",))], [True, False])
             for found in (
                 (
                     [each.slice_elements(axes) for each in of_each],
@@ -66,6 +67,8 @@ def owners_send_what_rings_do(k: Kernel) -> None:
                 _require(k, *found)
         counts = [1 if slice_ else len(of) for of in weights]
         _require(k, [each.count for each in of_each], counts)
+        for same in (((5, 5), (10,)), ((10,), (5, 5))):  # of whom the first has most, too
+            _require(k, [Owners({"a": 2}, _rows(same)).count], [len(same[0])])
         _require(k, [any_one.count], [1 if slice_ else len(max(weights, key=sum))])
         psi = sum(map(sum, weights))
         _require(k, [any_one.padding_of(psi)], [6 * SLICE - psi if slice_ else 0])
@@ -138,6 +141,8 @@ def _require_named(k: Kernel) -> None:
         "zero2": [scatter, ("broadcast", first)],
         "zero3": [gather, gather, scatter],
     }
+    crossing = [("offload", largest), ("fetch", largest)]
+    expected["zero-offload"] = [scatter, *crossing, ("broadcast", first)]
     units = tuple(Unit((Vector(size, 1, owner),)) for owner, of in enumerate(WEIGHTS) for size in of)
     slices = [scatter, ("all_gather", (len(WEIGHTS) - 1) * SLICE)]
     cases = [(name, None, moved) for name, moved in expected.items()]
@@ -158,10 +163,10 @@ def _require_all_reduced(k: Kernel, units: tuple[Unit, ...]) -> None:
     psi, policy, devices = sum(map(sum, WEIGHTS)), BytePolicy(2, 2, 12), len(WEIGHTS)
     unit = Unit(tuple(vector for each in units for vector in each.vectors))
     chunks = 2 * ring_steps(devices) * ceil_div(psi, devices)
-    of_most = 2 * ring_steps(2) * max(sum(ceil_div(size, 2) for size in of) for of in WEIGHTS)
+    of_most = 2 * ring_steps(3) * max(sum(ceil_div(size, 3) for size in of) for of in WEIGHTS)
     for placement, mesh, sent in (
         (replace(STRATEGIES["zero1"], sums_whole=True), {BATCH: devices}, chunks),
-        (STRATEGIES["hsdp"], {"shard": devices, "replica": 2}, of_most),
+        (STRATEGIES["hsdp"], {"shard": devices, "replica": 3}, of_most),
     ):
         (axis,) = [*mesh][:1]
         owners = Owners({axis: devices}, _rows(WEIGHTS))
@@ -170,12 +175,15 @@ def _require_all_reduced(k: Kernel, units: tuple[Unit, ...]) -> None:
         has = [move.elements for move in found if move.collective == "all_reduce"]
         if has != [sent]:
             raise KernelError(f"{k.claim}: owners send {has} while gradients are summed, not {sent}")
+    alike = Op(Kind.BROADCAST, Phase.PUBLISH, Buffer.PARAMETERS, axes=("replica",), within=(axis,))
+    if elements_sent(alike, schedule_of(placement), sizes) != max(map(sum, WEIGHTS)):
+        raise KernelError(f"{k.claim}: of slices that are made alike a device sends others'")
 
 
 def _require_units(k: Kernel, sizes: Sizes) -> None:
     """Of a unit, and of two, what the device that has most has; of slices, what there is room for."""
     unit = Unit((Vector(2, 5, 0), Vector(3, 4, 1), Vector(1, 7, 1)))
-    whole, most = 2 * 5 + 3 * 4 + 1 * 7, 3 * 4 + 1 * 7
+    whole, most, psi = 2 * 5 + 3 * 4 + 1 * 7, 3 * 4 + 1 * 7, sizes.psi
     assert sizes.owners
     small = replace(sizes, owners=replace(sizes.owners, slice=11))
     for each, rooms in ((sizes, whole if sizes.owners.slice else most), (small, 11)):
@@ -186,6 +194,16 @@ def _require_units(k: Kernel, sizes: Sizes) -> None:
         ]
         if of_units != [rooms, whole, 2 * rooms, 2 * whole]:
             raise KernelError(f"{k.claim}: of units and in all owners have {of_units}")
+        two = each.slice((BATCH,), Span.UNIT, (unit, unit)), each.slice((BATCH,), passing=(unit,))
+        copied = replace(each, policy=replace(sizes.policy, copied=True)).copied((), Span.UNIT, (unit,))
+        if two != (2 * rooms, each.slice((BATCH,))) or copied != whole * sizes.policy.g:
+            raise KernelError(f"{k.claim}: of two units owners have {two}, copied {copied}")
+        mesh = {**sizes.mesh, "other": 2}
+        beside = replace(each, mesh=mesh, cut=(BATCH, "other"))  # of which there are as many again
+        if beside.slice((BATCH,), Span.UNIT, (unit,)) != 2 * rooms:
+            raise KernelError(f"{k.claim}: beside another axis owners have no {2 * rooms}")
+        if replace(each, mesh=mesh, units=()).at_rest(State.OPTIMIZER, ("other",)) != ceil_div(psi, 2):
+            raise KernelError(f"{k.claim}: where nothing is owned, slices are owners'")
     of_one = sizes.slice((BATCH,), Span.UNIT)  # of which nothing is told
     if small.slice((BATCH,)) != 11 or not of_one == sizes.slice((BATCH,)) <= sizes.psi:
         raise KernelError(f"{k.claim}: of all units a slice has {small.slice((BATCH,))}")

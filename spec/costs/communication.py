@@ -59,9 +59,7 @@ def elements_sent(op: Op, schedule: Schedule, sizes: Sizes) -> Number:
         chunk, whole = sizes.slice(op.within + op.axes), sizes.slice(op.within)
     else:
         return 0 * sizes.psi
-    if op.kind in HOST_TRANSFERS:  # what there is, as far as there is room for it
-        if op.state is None:
-            return whole
+    if op.state and op.kind in HOST_TRANSFERS:  # what there is, as far as there is room for it
         slices = (*op.within, *schedule.slices(op.source), *schedule.slices(op.target))
         return sizes.at_rest(op.state, tuple(dict.fromkeys(slices)))
     devices = group_size(sizes.mesh, op.axes)

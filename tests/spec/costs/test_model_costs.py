@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 from fractions import Fraction
-from itertools import combinations, permutations, product
+from itertools import permutations
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from proofs.costs.exchanges import even_choices
 from proofs.costs.model_symbols import MODELS, Symbols
 from proofs.language.programs import GPT, LLAMA
 from proofs.trusted.kernel import Kernel, KernelError
@@ -117,16 +118,6 @@ def test_tensor_parallelism_cuts_all_weights_but_those_of_the_features_alone(dra
 
 
 # ------------------------------------------------- what devices exchange for experts, at most
-def even_choices(devices, experts, count):
-    """How often each device's tokens choose each expert: as evenly as can be, each device's and all."""
-    base, more = divmod(count, experts)
-    for some in product(combinations(range(experts), more), repeat=devices):
-        chosen = [[base + (expert in one) for expert in range(experts)] for one in some]
-        sums = [sum(of) for of in zip(*chosen, strict=True)]
-        if max(sums) - min(sums) < 2:
-            yield chosen
-
-
 @pytest.mark.parametrize(("devices", "each"), few([(2, 1), (2, 2), (3, 1), (2, 3), (3, 2), (4, 1)]))
 def test_devices_exchange_for_experts_as_much_as_even_choices_can_make_one_send(devices, each):
     """By all choices: tokens go where their experts are, and what those make comes back."""
