@@ -89,39 +89,55 @@ def _require_orders(names: tuple[str, str]) -> bool:
         raise KernelError(f"{names}: both axes cut {twice}, and others are said")
     if not _renamed_are_alike(programs, derived):
         raise KernelError(f"{names}: an index that is renamed is cut otherwise")
-    others = [derived | {index: order[::-1]} for index, order in derived.items()]
-    moved = _moved(programs, devices)
-    wrong = [found for found in others if not _leave_chunks(moved, found, devices)]
-    for found in (derived, *others):
-        try:
-            check_orders(programs, found)
-            accepted = True
-        except LayoutError:
-            accepted = False
-        if accepted is (found in wrong):
-            raise KernelError(f"{names}: {'accepts' if accepted else 'rejects'} {found}")
-    return bool(wrong)
+    orders = {"": derived} | {i: derived | {i: order[::-1]} for i, order in derived.items()}
+    right = dict.fromkeys(orders, True)
+    for move, alone in _moved(programs, devices).items():
+        own = axis_orders((alone,))
+        if not _leaves(move, own, devices) or not _renamed_are_alike((alone,), own):
+            raise KernelError(f"{names}: {move} leaves no chunks in its own order, {own}")
+        for index in {"", move.joins, move.cuts}:
+            leaves = _leaves(move, orders[index], devices)
+            right[index] &= leaves
+            _require_said(names, [alone], orders[index], leaves)
+    for index, found in orders.items():
+        _require_said(names, programs, found, right[index] or not index)
+    return not all(right.values())
+
+
+def _require_said(
+    names: tuple[str, str], programs: Sequence[Program], found: AxisOrders, right: bool
+) -> None:
+    """Raise KernelError unless orders of axes are accepted where they are right, and only there."""
+    try:
+        check_orders(programs, found)
+        accepted = True
+    except LayoutError:
+        accepted = False
+    if accepted is not right:
+        raise KernelError(f"{names}: {'accepts' if accepted else 'rejects'} {found}")
 
 
 def _require_refused(k: Kernel) -> None:
     """Raise KernelError unless axes are as they are declared, and refused, where no order serves all.
 
-    As of programs that move one index along two axes, and of the same with the axes' names exchanged.
+    As of programs that move one index along two axes, and of the same with the axes' names exchanged;
+    a third axis cuts no index of theirs.
     """
-    ways = [(MODEL_AXES["tp+sp"], MODEL_AXES["ep"]), (MODEL_AXES["ep"], MODEL_AXES["tp+sp"])]
-    named = [tuple(replace(axis, name=n) for axis, n in zip(way, "ab", strict=True)) for way in ways]
+    one, other, last = (MODEL_AXES[name] for name in ("tp+sp", "ep", "dp"))
+    ways = [(one, other, last), (other, one, last)]
+    named = [tuple(replace(axis, name=n) for axis, n in zip(way, "abc", strict=True)) for way in ways]
     several = tuple(program_of(part, axes, FROM_SLICES) for axes in named for part in parts(MODEL))
     found = axis_orders(several)
     try:
         check_orders(several, found)
     except LayoutError:
-        if {*found.values()} == {("a", "b")}:
+        if {*found.values()} == {("a", "b", "c")}:
             return
     raise KernelError(f"{k.claim}: of two orders that contradict one another {found} is said")
 
 
-def _moved(programs: Sequence[Program], devices: Axes) -> set[Moved]:
-    """What moves do but those in turns, each once."""
+def _moved(programs: Sequence[Program], devices: Axes) -> dict[Moved, Program]:
+    """What moves do but those in turns, each once; and a program of one that does it, and renames."""
 
     def cut(lies: Lies) -> tuple[str, ...]:
         return tuple(lies[axis].index for axis in devices)
@@ -129,18 +145,21 @@ def _moved(programs: Sequence[Program], devices: Axes) -> set[Moved]:
     return {
         Moved(
             move.axis, move.before.index, move.after.index, cut(lies[move.value]), cut(lies[move.makes])
-        )
+        ): replace(program, forward=(*renames, move), backward=())
         for program in programs
-        for lies in (program.lies,)
+        for lies, renames in [(program.lies, _renames(program))]
         for move in program.moves
         if not move.in_turns
     }
 
 
-def _leave_chunks(moved: set[Moved], found: AxisOrders, devices: Axes) -> bool:
-    """Whether all moves leave each device its chunk of every index."""
-    places = product(*map(range, SIZES))
-    return all(_leaves_chunks(move, found, devices, place) for place in places for move in moved)
+def _leaves(move: Moved, found: AxisOrders, devices: Axes) -> bool:
+    """Whether a move leaves each device its chunk of every index."""
+    return all(_leaves_chunks(move, found, devices, at) for at in product(*map(range, SIZES)))
+
+
+def _renames(program: Program) -> tuple[Operation, ...]:
+    return tuple(line for line in program.lines if isinstance(line, Operation) and line.renamed)
 
 
 def _renamed(programs: Sequence[Program]) -> list[tuple[str, str]]:
@@ -148,8 +167,7 @@ def _renamed(programs: Sequence[Program]) -> list[tuple[str, str]]:
     return [
         (old, new)
         for program in programs
-        for line in program.lines
-        if isinstance(line, Operation)
+        for line in _renames(program)
         for old, new in line.renamed
         if [pair for pair in line.renamed if old in pair or new in pair] == [(old, new)]
     ]

@@ -17,9 +17,11 @@ from proofs.tools.encoding import realisable_placements
 from proofs.trusted.kernel import KernelError
 from spec.derivation.norms import clipped
 from spec.derivation.schedules import schedule_of
+from spec.devices.mesh import Axes
 from spec.language.schedule import (
     GRADIENT_BUFFERS,
     REDUCTIONS,
+    Buffer,
     Kind,
     Op,
     Phase,
@@ -48,22 +50,26 @@ def require_phases() -> None:
                 raise KernelError(f"M9: in {op} passes {op.span}, and {span} needs to")
         if schedule.rest(State.ACTIVATIONS) != Rest(schedule.axes):
             continue  # of activations nothing is asked
-        found = schedule.hosts_updates, {*schedule.cut}
+        found = schedule.hosts_updates, {*schedule.cut}, schedule.sliced_by_update
         if found != _as_it_runs(schedule):
             raise KernelError(f"M9: {found} of gradients to the host, and of slices: {schedule.ops}")
 
 
-def _as_it_runs(schedule: Schedule) -> tuple[bool, set[str]]:
-    """Whether gradients of the whole step are on the device, and on the host when they are applied; and
-    the axes along which anything is sliced.
+def _as_it_runs(schedule: Schedule) -> tuple[bool, set[str], Axes]:
+    """Whether gradients of the whole step are on the device, and on the host when they are applied; the
+    axes along which anything is sliced; and those along which slices are applied of gradients that rest
+    whole, on the device.
     """
-    here = hosted = False
+    here, hosted = False, False
+    left: Axes = ()
     for op, store in islice(watched(schedule), len(schedule.micro_step) - 1, None):
         if op.kind is Kind.UPDATE:
             hosted = here and store[op.source, CONTENT][0]
+            host, _ = store.get((Buffer.GRADIENTS, CONTENT), (True, None))
+            left = () if host or schedule.slices(Buffer.GRADIENTS) else op.within
         found = (store[b, CONTENT] for b in GRADIENT_BUFFERS if (b, CONTENT) in store)
         here |= any(not host for host, _ in found)
-    return hosted, store.cut
+    return hosted, store.cut, left
 
 
 def _spans(schedule: Schedule) -> Iterator[Span]:

@@ -30,6 +30,7 @@ LINE_OF = {move: move for move in (*MOVES, CONTRACT, ADD, FUNCTION, RENAME)} | {
     IN_TURNS[way]: move for way, move in COLLECTIVE.items() if way in IN_TURNS
 }  # what a ring does in turns is a collective
 TURNS = Axis("turns", in_time=True)
+TOTAL = Lie(P, shares_of="scores", log_total=True)
 
 
 class Rule(NamedTuple):
@@ -217,7 +218,7 @@ def accepted_rules() -> frozenset[Rule]:
     for operation, axis in product(operations, axes):
         choices = [(WHOLE, PARTIAL, *map(along, value.indices)) for value in operation.reads]
         if axis.in_time:
-            choices = [(*lies, *map(_open, lies[1:])) for lies in choices]
+            choices = [(*lies, *map(_open, lies[1:]), TOTAL) for lies in choices]
         for lies in product(*choices):
             try:
                 made = result(operation, axis, *lies)

@@ -27,10 +27,12 @@ from proofs.language.line_by_line import read_earlier, so_of_every_line
 from proofs.language.listed_programs import ListedPrograms, ProgramListing
 from proofs.language.program_rules import MERGED, Rule, accepted_rules, rule_is_accepted, rules_in
 from proofs.language.single_rules import (
+    of_slices,
     require_fit,
     require_gathered_again,
     require_in_full,
     require_kept_as_gathered,
+    require_loops,
     require_names,
     require_right,
     require_spread_in_slices,
@@ -274,6 +276,9 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
         for move in program.moves:
             must_reject(check_program, _without(program, move))
             _without(gradients_last(program), move)
+    kept_twice = program_of(many_uses(), (replace(TENSOR, held=True),))
+    for move in kept_twice.moves:
+        _without(kept_twice, move)
     ring = program_of(layer(LLAMA), (RING,))
     sliced = program_of(layer(GPT), (MODEL_AXES["tp+sp"],))
     of_no_turn, *sent_home = on_a_ring(program_of(layer(LLAMA), (MODEL_AXES["cp-all-gather"],)), RING)
@@ -290,7 +295,8 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     require_names(Value("value", ("s", "g")))
     require_whole(parts(GPT)[-1], "logits")
     require_sums(layer(LLAMA))
-    require_in_full(layer(LLAMA))
+    require_in_full(talking_heads())
+    require_loops(layer(LLAMA), RING, OTHER_RING)
     require_spread_in_slices()
     require_kept_as_gathered(layer(LLAMA), "attention_norm")
     require_gathered_again(layer(LLAMA))
@@ -311,7 +317,8 @@ def _right_ones() -> Iterator[Program]:
     """Programs that are accepted, with the operands of products in either order, and in two parts."""
     whole_along = MODEL_AXES[FROM_SLICES_ON]
     on_two = whole_along, replace(whole_along, name=f"other {whole_along.name}")
-    yield program_of(layer(GPT), on_two, FROM_SLICES)
+    yield of_slices(program_of(layer(GPT), on_two, FROM_SLICES))
+    yield program_of(layer(OLMO_2), (whole_along, copies_within(whole_along)))
     for part, axis in product((of_rows(), log_totals(), many_uses()), (TENSOR, MODEL_AXES["tp"])):
         yield program_of(part, (axis,))
     for axes in ((RING,), (TENSOR,), (RING, TENSOR)):

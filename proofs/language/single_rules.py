@@ -11,9 +11,9 @@ from proofs.trusted.kernel import KernelError
 from spec.checking.programs import check_program
 from spec.derivation.programs import EVERYTHING, program_of
 from spec.devices.layouts import PARTIAL, WHOLE, along
-from spec.language.moves import move_of
+from spec.language.moves import Axis, move_of
 from spec.language.programs import Program
-from spec.models.values import FULL, Does, Operation, Part, Value, cotangent_of, formed, misfit
+from spec.models.values import FULL, WRITTEN, Does, Operation, Part, Value, cotangent_of, formed, misfit
 from spec.plans.model_strategies import MODEL_AXES, POSITIONS, copies_within
 
 _TENSOR = MODEL_AXES["tp+sp"]
@@ -58,6 +58,8 @@ def require_whole(part: Part, name: str) -> None:
                 raise KernelError(f"{line}: {name} is read as it lies, {lies}")
     cut = {weight.name for weight in part.weights if _TENSOR.rest(weight, part) != WHOLE}
     whole = replace(part, whole=frozenset(cut))
+    if any(_TENSOR.home(formed(w, "moved"), whole) != WHOLE for w in part.weights if w.name in cut):
+        raise KernelError(f"{part.name}: moved, its weights are to lie otherwise")
     if not cut or any(_TENSOR.rest(weight, whole) != WHOLE for weight in part.weights):
         raise KernelError(f"{part.name}: each device has all words of {cut}, and they rest in slices")
 
@@ -72,6 +74,16 @@ def require_sums(part: Part) -> None:
     sums = {program.axes_of(move) for move in program.moves if move.before == PARTIAL}
     if sums != {(), (axis.name, copies.name), (other.name,)}:
         raise KernelError(f"{part.name}: sums over {sums}")
+    first, second = next(
+        (move, line)
+        for move in program.moves
+        for line in program.moves
+        if not program.axes_of(move) and line.value == move.makes
+    )
+    reader = replace(second, makes=replace(second.makes, name="read too"), axis=other.name)
+    read = replace(program, backward=(*program.backward, reader))
+    if read.axes_of(first) != (axis.name,) or read.axes_of(second) != (copies.name,):
+        raise KernelError(f"{part.name}: of a sum that another line reads only a further one is left")
     once, apart = (program_of(replace(part, apart=each), (axis,)).moves for each in (False, True))
     if len(apart) <= len(once):
         raise KernelError(f"{part.name}: {len(apart)} moves of terms apart, and {len(once)} of sums")
@@ -88,6 +100,13 @@ def require_gathered_again(part: Part) -> None:
             raise KernelError(
                 f"{part.name}: what is gathered for backward alone is not as the part says"
             )
+
+
+def of_slices(program: Program) -> Program:
+    """The program. Raises KernelError unless all that is kept is in slices along every axis."""
+    if kept := [value.name for value in program.kept if WHOLE in program.lies[value].values()]:
+        raise KernelError(f"{program.part.name}: of {kept} more is kept than a slice")
+    return program
 
 
 def require_kept_as_gathered(part: Part, name: str) -> None:
@@ -112,13 +131,49 @@ def require_spread_in_slices() -> None:
                 raise KernelError(f"{line}: along {axis.name} it is not cut along f")
 
 
+def require_loops(part: Part, outer: Axis, inner: Axis) -> None:
+    """Raise KernelError unless in each turn of one ring all of another's pass, and what is of a turn's
+    keys alone merges.
+    """
+    program = program_of(part, (outer, inner))
+    for lines in (program.forward, program.backward):
+        around, within = (
+            {number for body in program.loops(lines, axis.turns) for number in body}
+            for axis in (outer, inner)
+        )
+        if not within < around:
+            raise KernelError(
+                f"{part.name}: the turns of {inner.name} are around those of {outer.name}"
+            )
+    merges = {
+        move.collective for move in program.moves if program.lies[move.value][move.turns].shares_of
+    }
+    if merges != {"merge"}:
+        raise KernelError(f"{part.name}: what is of a turn's keys alone is moved by {merges}")
+
+
 def require_in_full(part: Part) -> None:
-    """Raise KernelError unless cotangents go home round a ring in fp32, just where the axis says so."""
-    for in_full in (False, True):
-        program = program_of(part, (replace(MODEL_AXES["cp"], in_full=in_full),))
-        home = [move.value.width for move in program.moves if move.collective == "ring_reduce"]
-        if {width == FULL for width in home} != {in_full}:
+    """Raise KernelError unless cotangents go home round a ring in fp32, just where the axis says so.
+
+    What is wider stays so.
+    """
+    for width, in_full in product((WRITTEN, FULL, 2 * FULL), (False, True)):
+        program = program_of(_of_width(part, width), (replace(MODEL_AXES["cp"], in_full=in_full),))
+        home = {move.value.width for move in program.moves if move.collective == "ring_reduce"}
+        if home != {width if width > FULL or not in_full else FULL}:
             raise KernelError(f"{part.name}: {home} bytes an element go round, in full: {in_full}")
+
+
+def _of_width(part: Part, width: int) -> Part:
+    """The part, with values that all take so many bytes an element."""
+
+    def of(value: Value) -> Value:
+        return replace(value, width=width)
+
+    lines = (line.on(tuple(map(of, line.reads)), of(line.makes)) for line in part.operations)
+    return replace(
+        part, operations=tuple(lines), takes=part.takes and of(part.takes), gives=of(part.gives)
+    )
 
 
 def require_fit(part: Part) -> None:

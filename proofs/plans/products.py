@@ -16,6 +16,7 @@ from proofs.plans.listing import listing
 from proofs.plans.matching import match, require_everywhere
 from proofs.plans.steps import (
     require_accepted,
+    require_clipped,
     require_in_order,
     require_joined,
     require_norms,
@@ -102,6 +103,7 @@ def products_of_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
     require_joined("tp", "tp+sp", parts(GPT))
     require_in_order(("zero1", "cp", "tp+sp"), parts(GPT), "s")
     require_said_by_schedules()
+    require_clipped()
     for name in SHARED:
         require_one_schedule(name, parts(GPT))
     require_shared_alike()

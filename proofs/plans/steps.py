@@ -17,9 +17,11 @@ from proofs.plans.norms import (
     lines_beside,
     rules_of_norms,
 )
+from proofs.tools.encoding import realisable_placements
 from proofs.trusted.kernel import KernelError
 from spec.checking.steps import check_parts, check_step
 from spec.checking.verdict import check
+from spec.derivation.norms import clipped
 from spec.derivation.programs import EVERYTHING
 from spec.derivation.schedules import schedule_of
 from spec.derivation.steps import derive, step_of
@@ -154,6 +156,21 @@ def require_said_by_schedules() -> None:
             raise KernelError(f"{name}: of a model of which nothing is known its schedule says all")
     for activations in "M", "S*", "O":
         check_step(step_of(schedule_of(on_batch("R", "R", "R", activations)), (opaque(),)))
+
+
+def require_clipped() -> None:
+    """Raise KernelError unless what rests or is applied in any way of a realisable placement is clipped
+    by the norm of all gradients, before anything of the update.
+    """
+    found: dict[tuple[object, ...], Schedule] = {}
+    for schedule in map(schedule_of, realisable_placements().values()):
+        for op in (op for op in schedule.finish if op.kind is Kind.UPDATE):
+            found[op, schedule.rest(State.GRADIENTS)] = schedule
+    for schedule in map(clipped, found.values()):
+        reduces = [op.phase is Phase.REDUCE for op in schedule.finish]
+        accepted = check(schedule, dict.fromkeys(schedule.axes, DEVICES), MICRO_STEPS).accepted
+        if not accepted or reduces != sorted(reduces, reverse=True):
+            raise KernelError(f"clipped too late, or by another norm: {schedule.finish}")
 
 
 def require_one_schedule(name: str, parts: Sequence[Part]) -> None:

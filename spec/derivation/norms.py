@@ -15,6 +15,7 @@ from dataclasses import replace
 from spec.devices.layouts import Lie
 from spec.devices.mesh import Axes
 from spec.language.schedule import GRADIENT_BUFFERS, Buffer, Kind, Op, Phase, Schedule
+from spec.models.states import State
 from spec.models.training import Training
 
 _Lies = Mapping[str, Lie]
@@ -30,7 +31,7 @@ def clipped(schedule: Schedule, cut: Axes = (), from_first: Axes = (), of_all: A
     update = next((op for op in schedule.finish if op.kind is Kind.UPDATE), None)
     if update is None:
         raise ValueError("each micro-step applies its own gradient: none of the whole step is kept")
-    gradient, within = update.source, update.within
+    gradient, within = update.source, (*update.within, *_in_place(schedule, update))
     over = (*within, *cut)
     sums = [(Kind.ALL_REDUCE, (*over, *of_all))]
     if from_first:
@@ -43,3 +44,12 @@ def clipped(schedule: Schedule, cut: Axes = (), from_first: Axes = (), of_all: A
     at = next(i for i, op in enumerate(schedule.finish) if op.target not in GRADIENT_BUFFERS)
     finish = (*schedule.finish[:at], *lines, *schedule.finish[at:])
     return replace(schedule, finish=finish, training=Training(clip=True))
+
+
+def _in_place(schedule: Schedule, update: Op) -> Axes:
+    """The axes along which a device has a slice of a gradient that is applied as if it were whole."""
+    ops, slices = schedule.finish, schedule.rest(State.GRADIENTS).sharded
+    gathered = {
+        a for op in ops if op.kind is Kind.ALL_GATHER and op.target is update.source for a in op.axes
+    }
+    return tuple(axis for axis in slices if axis not in (*update.within, *gathered))

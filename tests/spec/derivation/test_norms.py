@@ -19,6 +19,7 @@ from spec.language.schedule import Buffer, Kind
 from spec.language.steps import of_gradient
 from spec.models.training import PLAIN
 from spec.models.values import Role, Value
+from spec.plans.placement import on_batch
 from spec.plans.strategies import STRATEGIES
 
 KEPT = [name for name, placed in STRATEGIES.items() if schedule_of(placed).finish]
@@ -56,6 +57,11 @@ def test_a_schedule_that_does_not_clip_is_not_one_that_does(name):
     kinds = (Kind.SQUARE_NORM, Kind.CLIP)
     rest = [op for op in schedule.finish if op.source is not Buffer.NORM and op.kind not in kinds]
     assert tuple(rest) == derived.finish
+
+
+def test_a_slice_that_is_applied_to_gathered_states_is_clipped_by_the_norm_of_all_slices():
+    schedule = clipped(schedule_of(on_batch("S*", "S*", "S", "S")))
+    assert check(schedule, {"batch": 2}, 2).accepted
 
 
 def test_where_no_gradient_of_the_whole_step_is_kept_none_can_be_clipped():
