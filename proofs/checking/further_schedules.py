@@ -424,5 +424,16 @@ def values_for_slices() -> Iterator[tuple[Schedule, bool]]:
         yield replace(zero2, micro_step=micro_step), bool(within) or kind is Kind.REDUCE_SCATTER
     once = tuple(op for op in zero2.micro_step if op.kind in (Kind.FORWARD, Kind.BACKWARD))
     for kind in (Kind.ALL_REDUCE, Kind.REDUCE_SCATTER):
-        summed = operation(kind, Buffer.FRESH, GRADIENTS, axes=EVERYONE)
+        summed = operation(kind, FRESH, GRADIENTS, axes=EVERYONE)
         yield replace(zero2, micro_step=(*once, summed)), kind is Kind.REDUCE_SCATTER
+    summed = operation(Kind.ALL_REDUCE, FRESH, axes=EVERYONE)
+    by_host = zero2.with_rest(State.GRADIENTS, Rest(EVERYONE, host=True))
+    for kind, axes in ((Kind.ALL_GATHER, EVERYONE), (Kind.BROADCAST, EVERYONE), (Kind.FETCH, ())):
+        moved = operation(kind, FRESH, GRADIENTS, axes=axes)
+        there = (operation(Kind.OFFLOAD, FRESH),) if kind is Kind.FETCH else ()
+        yield replace(zero2, micro_step=(*once, summed, *there, moved)), False
+    away = operation(Kind.OFFLOAD, FRESH, GRADIENTS)
+    yield replace(by_host, micro_step=(*once, summed, away)), False
+    yield replace(zero2, micro_step=(once[0], replace(once[1], into=GRADIENTS, span=Span.NONE))), False
+    cast = operation(Kind.RECOMPUTE, Buffer.OPTIMIZER, PARAMETERS)
+    yield around(schedule_of(on_batch("S*", "R", "R", "S")), last=(cast,)), False

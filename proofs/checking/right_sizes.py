@@ -41,6 +41,7 @@ ERRORS: dict[str, tuple[Terms, Callable[[int, int], bool]]] = {
     "as many micro-steps": ({(1, 0): 1, (0, 1): -1}, lambda n, m: n == m),
 }
 SHIFT = 5  # devices further on: whose slices these are
+FEW: dict[int, Callable[[int, int], bool]] = {2: lambda n, _: n <= 2, 3: lambda n, _: n <= 3}
 CURVES = ("as many micro-steps",)  # of more sizes than are looked at: on these nothing need be said
 SIZES = range(1, 13)
 MANY = 11  # micro-steps, more than are run one by one where all at once are decided
@@ -52,6 +53,8 @@ def sizes_are_found(k: Kernel) -> None:
     errors = {name: (_with_error(terms), vanishes) for name, (terms, vanishes) in ERRORS.items()}
     errors["four devices, of a norm"] = _clipped_by_another_norm(4), lambda n, _: n == 4
     errors["as many devices as a shift"] = _of_a_device_further_on(SHIFT), lambda n, _: n in (1, SHIFT)
+    for few, fits in FEW.items():
+        errors[f"up to {few} devices"] = _without_the_rest(few - 1), fits
     for name, (schedule, vanishes) in errors.items():
         found = everywhere(schedule, {})
         (general, *_) = found.found
@@ -179,6 +182,22 @@ def _of_a_device_further_on(shift: int) -> Schedule:
     reduce, *rest = dp.finish
     scatter = replace(reduce, kind=Kind.REDUCE_SCATTER, shift=shift)
     return replace(dp, finish=(scatter, replace(reduce, kind=Kind.ALL_GATHER), *rest))
+
+
+def _without_the_rest(named: int) -> Schedule:
+    """Devices keep the whole sum of their own slices, and of the next ones', if two are named; of all
+    others these devices' gradients, and their own.
+    """
+    dp = schedule_of(STRATEGIES["dp"])
+    reduce, update, *rest = dp.finish
+    keep = operation(Kind.KEEP, GRADIENTS, FRESH, span=Span.ALL_UNITS)
+    aside, tied = replace(keep, into=Buffer.TIED), Buffer.TIED
+    gather = operation(Kind.ALL_GATHER, FRESH, axes=(BATCH,), span=Span.ALL_UNITS)
+    add = operation(Kind.ACCUMULATE, FRESH, tied)
+    few = [op for n in range(named) for op in (keep, replace(gather, shift=n), add)]
+    whole = (replace(aside, within=(BATCH,), shift=n) for n in range(named))
+    ops = aside, *few, reduce, *whole, replace(update, source=tied)
+    return replace(dp, finish=(*ops, *rest))
 
 
 def _added(terms: Terms) -> Iterator[Op]:

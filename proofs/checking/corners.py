@@ -1,0 +1,184 @@
+"""T3: what a step may do that strategies do not: on the host, slice by slice, of groups of samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+
+from proofs.checking.clipped_by_parts import clipped_by_parts
+from proofs.checking.matching_schedules import along, tied_parameters
+from proofs.checking.witnesses import Ops, around, meant, operation
+from spec.derivation.norms import clipped
+from spec.derivation.schedules import schedule_of
+from spec.language.schedule import MICRO_STEPS, Buffer, Kind, Monomial, Op, Rest, Schedule, Span
+from spec.models.states import MIXED_ADAM, POLICIES, BytePolicy, State
+from spec.models.training import Loss
+from spec.plans.placement import BATCH, on_batch
+from spec.plans.strategies import STRATEGIES
+
+FRESH, GRADIENTS, TOTAL, VIEW = Buffer.FRESH, Buffer.GRADIENTS, Buffer.TOTAL_TOKENS, Buffer.VIEW
+PARAMETERS, STATES = Buffer.PARAMETERS, Buffer.OPTIMIZER_VIEW
+NORM, TOKENS, TIED = Buffer.NORM, Buffer.TOKENS, Buffer.TIED
+EVERYONE, BOTH = (BATCH,), ("outer", "inner")
+ADD = operation(Kind.ACCUMULATE, FRESH, GRADIENTS)
+OFF = operation(Kind.SCALE, FRESH, by=Monomial(Fraction(-1)))
+COUNT = operation(Kind.COUNT, TOKENS)
+COPY = operation(Kind.KEEP, GRADIENTS, FRESH, span=Span.ALL_UNITS)
+OVER = operation(Kind.DIVIDE, FRESH, by=TOKENS)
+GONE = operation(Kind.RELEASE, FRESH)
+CLIP = {"clip": True}
+
+
+def corners() -> Iterator[tuple[Schedule, BytePolicy, str]]:
+    """Schedules, each with a policy, and the rule by which it is rejected; none if it is right."""
+    for schedule in (*_on_the_host(), *_by_slices(), *_of_groups(), *_taken_off()):
+        yield schedule, MIXED_ADAM, ""
+    for schedule in (*_of_sliced_terms(), *_of_other_quotients()):
+        yield schedule, MIXED_ADAM, "whole"
+    dp = schedule_of(STRATEGIES["dp"])
+    yield dp.with_rest(State.GRADIENTS, Rest(stored=False)), MIXED_ADAM, "whole"
+    stays, away = (schedule_of(on_batch(*modes)) for modes in ("RRO", "ORR"))
+    thrice = _changed(stays, Kind.OFFLOAD, lambda op: (op,) * 3)
+    yield thrice, MIXED_ADAM, "whole"  # the device has nothing left to send
+    from_itself = _changed(away, Kind.OFFLOAD, lambda op: (replace(op, source=PARAMETERS),))
+    yield from_itself, MIXED_ADAM, "agreed"  # an update on the device changes none on the host
+    made = operation(Kind.RECOMPUTE, PARAMETERS, STATES, span=Span.UNIT)
+    seen = operation(Kind.RECOMPUTE, STATES, VIEW, span=Span.UNIT)
+    reads = tuple(replace(op, source=VIEW) for op in dp.micro_step)
+    by_states = replace(dp, micro_step=(made, seen, *reads))
+    resting = replace(dp, micro_step=(replace(seen, source=Buffer.OPTIMIZER), *reads))
+    for schedule in (by_states, resting):  # what is made anew, and what rests, has weights or none
+        yield schedule, MIXED_ADAM, ""
+        yield schedule, POLICIES["fp32-adam"], "fresh"
+
+
+def _changed(schedule: Schedule, kind: Kind, change: Callable[[Op], Ops]) -> Schedule:
+    """The schedule, with others in place of each operation of a kind."""
+
+    def changed(ops: Ops) -> Ops:
+        return tuple(new for op in ops for new in (change(op) if op.kind is kind else (op,)))
+
+    return replace(schedule, micro_step=changed(schedule.micro_step), finish=changed(schedule.finish))
+
+
+def _before_the_update(schedule: Schedule, *ops: Op) -> Schedule:
+    """The schedule, with operations before its update."""
+    return _changed(schedule, Kind.UPDATE, lambda op: (*ops, op))
+
+
+def _in_turn(schedule: Schedule, kind: Kind) -> Schedule:
+    """On two devices, each works on its own slices, and then on the other one's."""
+    turns = (0, 1)
+    return _changed(
+        schedule, kind, lambda op: tuple(replace(op, within=EVERYONE, shift=n) for n in turns)
+    )
+
+
+def _on_the_host() -> Iterator[Schedule]:
+    """Gradients that are divided, clipped, added or reset on the host; slices that leave it."""
+    offload, stays = schedule_of(STRATEGIES["zero-offload"]), schedule_of(on_batch(*"RRO"))
+    over = Monomial(powers=((BATCH, -1), (MICRO_STEPS, -1)))
+    mean = operation(Kind.SCALE, GRADIENTS, by=over)
+    yield _before_the_update(meant(offload, loss=Loss.MEAN), mean)
+    count = operation(Kind.COUNT, TOKENS), operation(Kind.ACCUMULATE, TOKENS, TOTAL)
+    summed = operation(Kind.ALL_REDUCE, TOTAL, axes=EVERYONE)
+    divide = operation(Kind.DIVIDE, GRADIENTS, by=TOTAL)
+    counted = around(meant(offload, loss=Loss.TOKEN_MEAN), first=count)
+    yield _before_the_update(counted, summed, divide, operation(Kind.RESET, TOTAL))
+    yield clipped(offload)
+    for kind in (Kind.ACCUMULATE, Kind.RESET):
+        yield _in_turn(stays, kind)
+    gathered = schedule_of(on_batch("S*", "S*+O", "S*"))
+    _, fetch, _, _, *finish, _, reset = gathered.finish  # without gathers, and the gathered gradients
+    update = operation(Kind.UPDATE, GRADIENTS, STATES, within=EVERYONE)
+    yield replace(gathered, finish=(fetch, update, *finish, reset))
+
+
+def _by_slices() -> Iterator[Schedule]:
+    """An update of slices in turn; norms of slices along two axes, and means of them."""
+    dp, kinds = schedule_of(along(BOTH, "dp")), (Kind.REDUCE_SCATTER, Kind.ALL_GATHER)
+    reduce, *rest = dp.finish
+    yield replace(dp, finish=(*(replace(reduce, kind=kind, shift=1) for kind in kinds), *rest))
+    yield _in_turn(schedule_of(STRATEGIES["dp"]), Kind.UPDATE)
+    clip = clipped(schedule_of(along(BOTH)))
+    along_one, along_none = (replace(op, within=BOTH[:n]) for op in clip.finish[:1] for n in (1, 0))
+    for square in (along_one, along_none):  # the gradients have room for slices along both
+        yield replace(clip, finish=(square, *clip.finish[1:]))
+    scattered = schedule_of(along(BOTH, "zero2"))
+    mean = _changed(scattered, Kind.REDUCE_SCATTER, lambda op: (replace(op, mean=True),))
+    by = operation(Kind.SCALE, GRADIENTS, by=Monomial(powers=((MICRO_STEPS, -1),)))
+    yield _before_the_update(meant(mean, loss=Loss.MEAN), by)
+
+
+def _of_groups() -> Iterator[Schedule]:
+    """Backwards of a group's samples, also along two axes, and of two uses; activations made again."""
+    again = operation(Kind.RECOMPUTE, PARAMETERS, Buffer.ACTIVATIONS)
+    for axes in (EVERYONE, BOTH):
+        dp = schedule_of(along(axes, "dp"))
+        forward, backward = dp.micro_step
+        gather = operation(Kind.ALL_GATHER, Buffer.ACTIVATIONS, axes=axes)
+        of_all = replace(backward, axes=axes)
+        whole = replace(dp, micro_step=(forward, gather, of_all), finish=dp.finish[1:])
+        yield from (whole, tied_parameters(whole))
+        lost = whole.with_rest(State.ACTIVATIONS, Rest(stored=False))
+        yield replace(lost, micro_step=(forward, again, of_all))
+
+
+def _own(source: Buffer) -> Ops:
+    """Own slices among zeros, as fresh gradients."""
+    zeros = operation(Kind.ZERO, FRESH, span=Span.ALL_UNITS)
+    return zeros, operation(Kind.KEEP, source, FRESH, within=EVERYONE, span=Span.ALL_UNITS)
+
+
+def _with_more(*ops: Op) -> Schedule:
+    """Data parallelism that counts tokens, with more operations before gradients are summed."""
+    return around(schedule_of(STRATEGIES["dp"]), first=(COUNT,), before=ops)
+
+
+def _taken_off() -> Iterator[Schedule]:
+    """Slices that are added, after they are divided, and taken off, before; a clip by no norm; what is
+    clipped by norms of slices, and divided by all tokens.
+    """
+    aside = replace(COPY, into=TIED), replace(OVER, source=TIED)
+    yield _with_more(*aside, *_own(GRADIENTS), OVER, ADD, *_own(TIED), OFF, ADD, GONE)
+    none = operation(Kind.RESET, NORM), operation(Kind.CLIP, GRADIENTS, by=NORM)
+    yield _with_more(*none)
+    _, by_others, _ = next(clipped_by_parts())
+    counted = around(by_others, first=(replace(COUNT, axes=by_others.axes),))
+    yield _changed(counted, Kind.CLIP, lambda op: (op, replace(OVER, source=op.source)))
+
+
+def _of_sliced_terms() -> Iterator[Schedule]:
+    """Slices that are summed as if others had zeros, after they are scaled, divided or clipped; a norm
+    of two devices' slices, each of half the gradient.
+    """
+    dp = schedule_of(STRATEGIES["dp"])
+    reduce, *rest = dp.finish
+    scatter, square = (
+        replace(reduce, kind=Kind.REDUCE_SCATTER),
+        operation(Kind.SQUARE_NORM, FRESH, NORM),
+    )
+    same = operation(Kind.SCALE, GRADIENTS, by=Monomial(powers=((BATCH, 0),)))
+    every = replace(COUNT, axes=EVERYONE), replace(OVER, source=GRADIENTS)
+    of_slices = replace(square, source=GRADIENTS, within=EVERYONE)
+    clip = replace(reduce, source=NORM), operation(Kind.CLIP, GRADIENTS, by=NORM)
+    for training, ops in (({}, [same]), ({"loss": Loss.TOKEN_MEAN}, every), (CLIP, (of_slices, *clip))):
+        yield replace(meant(dp, **training), finish=(scatter, *ops, reduce, *rest))
+    both = *_own(GRADIENTS), replace(_own(GRADIENTS)[-1], shift=1)
+    half = operation(Kind.SCALE, FRESH, by=Monomial(Fraction(1, 2)))
+    yield replace(meant(dp, **CLIP), finish=(reduce, *both, half, square, *clip, GONE, *rest))
+
+
+def _of_other_quotients() -> Iterator[Schedule]:
+    """Gradients that are divided twice, or over other tokens than those that are taken off."""
+    every = replace(COUNT, axes=EVERYONE), *[replace(OVER, source=GRADIENTS)] * 2
+    dp = meant(schedule_of(STRATEGIES["dp"]), loss=Loss.TOKEN_MEAN)
+    yield _before_the_update(dp, *every)
+    gather = operation(Kind.ALL_GATHER, FRESH, axes=EVERYONE, span=Span.ALL_UNITS)
+    mean = operation(Kind.ALL_REDUCE, FRESH, axes=EVERYONE, mean=True)
+    reduce, *rest = _with_more().finish
+    yield replace(_with_more(), finish=(COPY, gather, OVER, reduce, ADD, mean, OFF, ADD, GONE, *rest))
+    others = replace(gather, source=TIED, shift=1)
+    own = *_own(TIED), OVER
+    yield _with_more(replace(COPY, into=TIED), *own, OFF, ADD, others, *own, ADD, GONE)
