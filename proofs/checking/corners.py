@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from proofs.checking.clipped_by_parts import clipped_by_parts
 from proofs.checking.matching_schedules import along, tied_parameters
-from proofs.checking.witnesses import Ops, around, meant, operation
+from proofs.checking.witnesses import Ops, around, broken_schedules, meant, operation
 from spec.derivation.norms import clipped
 from spec.derivation.schedules import schedule_of
 from spec.language.schedule import MICRO_STEPS, Buffer, Kind, Monomial, Op, Rest, Schedule, Span
@@ -47,6 +47,10 @@ def corners() -> Iterator[tuple[Schedule, BytePolicy, str]]:
     seen = operation(Kind.RECOMPUTE, STATES, VIEW, span=Span.UNIT)
     reads = tuple(replace(op, source=VIEW) for op in dp.micro_step)
     by_states = replace(dp, micro_step=(made, seen, *reads))
+    by_another_norm = next(b.schedule for b in broken_schedules() if "norm_is_of" in b.name)
+    summed = replace(dp.finish[0], source=FRESH)
+    of_sums = _changed(by_another_norm, Kind.SQUARE_NORM, lambda op: (summed, op))
+    yield of_sums, MIXED_ADAM, "fresh"  # which is told, where a norm is of what was read wrong
     resting = replace(dp, micro_step=(replace(seen, source=Buffer.OPTIMIZER), *reads))
     for schedule in (by_states, resting):  # what is made anew, and what rests, has weights or none
         yield schedule, MIXED_ADAM, ""
@@ -105,6 +109,8 @@ def _by_slices() -> Iterator[Schedule]:
     along_one, along_none = (replace(op, within=BOTH[:n]) for op in clip.finish[:1] for n in (1, 0))
     for square in (along_one, along_none):  # the gradients have room for slices along both
         yield replace(clip, finish=(square, *clip.finish[1:]))
+    on_shards = schedule_of(STRATEGIES["hsdp"])  # that these are slices need not be said
+    yield _changed(on_shards, Kind.ACCUMULATE, lambda op: (replace(op, within=()),))
     scattered = schedule_of(along(BOTH, "zero2"))
     mean = _changed(scattered, Kind.REDUCE_SCATTER, lambda op: (replace(op, mean=True),))
     by = operation(Kind.SCALE, GRADIENTS, by=Monomial(powers=((MICRO_STEPS, -1),)))

@@ -346,7 +346,7 @@ def _first_fault(part: Any) -> Symbol | None:
     """A fault in a symbol, or in what it is made of."""
     if isinstance(part, Symbol):
         if part.kind == "fault":
-            return part._replace(multipliers=())
+            return part
         part = part.made_of, part.multipliers
     inner = part if isinstance(part, tuple) else ()
     return next(filter(None, map(_first_fault, inner)), None)
