@@ -15,6 +15,7 @@ from spec.models.opaque import Opaque
 from spec.models.parts import parts
 from spec.models.profiles import TEXTBOOK, realised_parts
 from spec.models.transformer import DENSE, INDICES, USUAL, Transformer
+from spec.models.values import Role
 from spec.numbers.arithmetic import Number
 from spec.plans.model_strategies import MODEL_AXES
 
@@ -95,6 +96,8 @@ def opaque_is_as_said(k: Kernel) -> None:
         [*parameters(model).values()] != [7]
         or elements != [7, 3 * 7, 3]
         or part.takes
+        or part.gives.role is not Role.STREAM
+        or model.layers
         or not is_written
     ):
         raise KernelError(f"{k.claim}: an opaque model has other sizes")

@@ -10,6 +10,7 @@ from typing import Any
 
 from proofs.models.equations import Equations, Token
 from proofs.models.executed import Executed
+from proofs.models.operations import require_operations
 from proofs.models.realised_widths import READ_BACKWARD, require_products_in_full, require_widths
 from proofs.trusted.kernel import KernelError
 from spec.models.parts import layer, parts
@@ -40,7 +41,7 @@ WITH_EXPERTS = replace(LLAMA, dropout=frozenset(), experts=EXPERTS, chosen=2, od
 OF_LAYERS = frozenset({"attention", "mlp"})
 AROUND, AFTER = {"attention_out", "mlp_out"}, {"words", "attention_sum", "mlp_sum"}
 MODELS = (  # which between them have all that models may have
-    replace(GPT, norms=frozenset(AFTER), word_features=3, dropout=frozenset({"words"})),
+    replace(GPT, norms=frozenset(AFTER), word_features=3, dropout=frozenset({"words"}), tempered=True),
     replace(
         GPT,
         norms=frozenset({"attention", "heads"}),
@@ -52,7 +53,7 @@ MODELS = (  # which between them have all that models may have
         LLAMA,
         norms=OF_LAYERS | AROUND | {"heads", "head"},
         capped=BOTH_CAPPED,
-        dropout=frozenset({"output"}),
+        dropout=frozenset({"shares", "output"}),
     ),
     replace(LLAMA, latent=Latent(3, 0, 1, 3), parallel=True, biases=frozenset({"output", "mlp"})),
     replace(
@@ -78,7 +79,8 @@ MODELS = (  # which between them have all that models may have
         tempered=True,
         weighed_first=True,
         unnormed=True,
-        kinds=(USUAL, frozenset({STRAIGHT})),
+        kinds=(USUAL, frozenset({STRAIGHT, MASKED})),
+        distances=True,
     ),
 )
 
@@ -105,10 +107,12 @@ def require_equations(claim: str) -> None:
     for model in MODELS:
         _require_equations(claim, replace(model, **IN_STEPS), TEXTBOOK)
         _require_arrays(claim, model)
-    in_steps = (replace(model, **IN_STEPS) for model in MODELS[-2:])
-    for model, function in zip((*MODELS[:2], *in_steps), READ_BACKWARD, strict=True):
+    heads = (MODELS[0], 1, 1), (MODELS[-2], 2, 1), (MODELS[-1], 6, 3)
+    in_steps = (replace(m, heads=a, kv_heads=q, **IN_STEPS) for m, a, q in heads)
+    for model, function in zip((MODELS[1], *in_steps), READ_BACKWARD, strict=True):
         _require_equations(claim, replace(model, function=function), IN_FULL)
     _require_read(claim, _of_two_weights())
+    require_operations(claim)
     for model in (GPT, LLAMA):
         require_products_in_full(claim, replace(model, positions=0, dropout=frozenset()))
     if parts(replace(GPT, vocabulary=0)) != (layer(GPT),) or not _have_all_words():
@@ -198,14 +202,26 @@ def _require_read(claim: str, part: Part) -> None:
     readers = {v: next(o for o in part.operations if v in o.reads) for v in part.first_readers}
     if part.of_weights != of_weights or part.first_readers != readers:
         raise KernelError(f"{claim}: {part.name}: {part.of_weights} are of weights, not {of_weights}")
+    read = [value for value in leaves if value in readers]
+    weights, indices = (
+        [v for v in read if v.role is Role.WEIGHT],
+        {i for v in read for i in v.indices},
+    )
+    if [*part.weights] != weights or sorted(part.indices) != sorted(indices):
+        raise KernelError(f"{claim}: {part.name} has the weights {part.weights}, and {part.indices}")
 
 
 def _of_two_weights() -> Part:
-    """Two weights multiplied, and what they multiply together."""
+    """Two weights multiplied, and what they multiply together; one of them twice, and by no weights."""
     takes, one = Value("takes", ("b", "h"), Role.STREAM), Value("one", ("h", "m"), Role.WEIGHT)
     part, other = Builder("of_two_weights", takes), Value("other", ("m", "h"), Role.WEIGHT)
     both = part.contract(one, other, Value("both", ("h",)))
-    return part.part(part.contract(takes, both, replace(takes, name="gives")))
+    ones = [Value(name, ("m",), Role.CONSTANT) for name in ("ones", "others")]
+    of_ones = part.contract(ones[0], ones[1], Value("of_ones", ("m",)))
+    some = part.contract(takes, of_ones, Value("some", ("b", "h", "m")))
+    more = part.contract(some, one, replace(takes, name="more"))
+    gives = part.contract(more, both, replace(takes, name="gives"))
+    return part.part(gives)
 
 
 def _require_rows(claim: str, found: Part, inputs: Mapping[str, int]) -> None:

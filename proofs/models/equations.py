@@ -77,9 +77,10 @@ class Equations:
         has = which in self.model.norms
         return self.scaled(name or f"{which}_norm", self.unit(x)) if has else x
 
-    def dropped(self, where: str, x: Features, *place: int) -> Features:
-        has = where in self.model.dropout
-        return {at: v * number("mask", (*place, *at)) for at, v in x.items()} if has else x
+    def dropped(self, where: str, x: Features, *place: int, mask: int = 0) -> Features:
+        """`mask`: which of a part's."""
+        has, name = where in self.model.dropout, f"mask {mask}"
+        return {at: v * number(name, (*place, *at)) for at, v in x.items()} if has else x
 
     # --------------------------------------------------------------------- the ends of a model
     def embedding(self, token: Token) -> Features:
@@ -108,13 +109,14 @@ class Equations:
         self.of = "".join(f"{word}_" for word in sorted(kind))
         self.turns = m.angles and STRAIGHT not in kind and not m.positions
         read = {token: self.normed("attention", of) for token, of in x.items()}
+        masks = int("shares" in m.dropout)
         for token, of in self.attention(read).items():
-            attended = self.dropped("output", self.normed("attention_out", of), *token)
+            attended = self.dropped("output", self.normed("attention_out", of), *token, mask=masks)
             middle = x[token] if m.parallel else self.normed("attention_sum", plus(x[token], attended))
             is_shared = m.parallel and "mlp" not in m.norms
             y = read[token] if is_shared else self.normed("mlp", middle)
             mixed = self.experts(token, y) if m.experts and DENSE not in kind else self.mlp("", y)
-            mixed = self.dropped("output", self.normed("mlp_out", mixed), *token)
+            mixed = self.dropped("output", self.normed("mlp_out", mixed), *token, mask=masks + 1)
             mixed = plus(attended, mixed) if m.parallel else mixed
             found[token] = self.normed("mlp_sum", plus(middle, mixed))
         self.of = ""

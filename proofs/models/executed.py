@@ -47,25 +47,28 @@ class Executed:
     def __init__(self, sizes: Mapping[str, int], sent: Sequence[float]) -> None:
         self.sizes, self.sent = sizes, sent
         self._found: dict[tuple[Indices, Indices], list[int]] = {}
+        self._masks: dict[str, int] = {}  # of a part, in turn
 
     def gives(self, part: Part, takes: list[float]) -> list[float]:
         """What a part gives, of what it takes."""
-        there = {part.takes: takes}
+        there, self._masks = {part.takes: takes}, {}
         for line in part.operations:
             reads = [there.get(value) or self._given(value) for value in line.reads]
             there[line.makes] = getattr(self, f"_{line.does.value}")(line, *reads)
         return there[part.gives]
 
     def _given(self, value: Value) -> list[float]:
-        """A weight or a constant. What is dropped, or seen, is so in all places of a token alike."""
+        """A weight or a constant: masks of what is dropped by their turn in a part."""
         if value.role not in (Role.WEIGHT, Role.CONSTANT):
             raise KernelError(f"nothing makes {value}")
         every = product(*(range(self.sizes[index]) for index in value.indices))
         if value.indices[-1] == "z":  # features of a head: those that are not turned are the first
             shift = 0 if "n" in value.indices else self.sizes["n"]
             return [at[-2] + shift == at[-1] for at in every]
-        name = "mask" if value.name.endswith("_mask") else value.name
-        return [number("causal" if name == MASK else name, at) for at in every]
+        name = "causal" if value.name == MASK else value.name
+        if name.endswith("_mask"):
+            name = f"mask {self._masks.setdefault(name, len(self._masks))}"
+        return [number(name, at) for at in every]
 
     def _places(self, indices: Indices, order: Indices) -> list[int]:
         """Where elements of a value are, if those of `order` are gone through."""

@@ -18,7 +18,7 @@ KINDS = frozenset({STRAIGHT, DENSE}), USUAL, USUAL
 WINDOWS = 0, TOKENS, 1, TOKENS + 1
 SOME = [
     Layers(frozenset(numbers), others)
-    for numbers in ((), (1, -1), (-COUNT,), (0, -COUNT, 5, COUNT, -COUNT - 1))
+    for numbers in ((), (1, -1), (-COUNT,), (0, -COUNT, 5, COUNT + 2, -COUNT - 1))
     for others in (False, True)
 ]
 
@@ -45,6 +45,7 @@ def _of_some(model: Transformer) -> Iterator[tuple[str, Any, Any]]:
     for one, other in product(SOME, repeat=2):
         once = all(one.has(n, c) != other.has(n, c) for c in range(1, 10) for n in range(c))
         yield f"{one} and {other} all", has_each_once([one, other]), once
+    yield "all, twice", has_each_once([SOME[2], SOME[2].rest, EVERY_LAYER]), False
     yield "all", [has_each_once([some]) for some in SOME], [some == EVERY_LAYER for some in SOME]
     words = "-3 to -1, 0, 1, 3 to 5"
     for numbers, *said in (
@@ -56,7 +57,8 @@ def _of_some(model: Transformer) -> Iterator[tuple[str, Any, Any]]:
     ends = "embedding", "layer", "head"
     for names_of, has in (((ROOT,), ends[::2]), (ends[:1], ends[:1])):
         held = HeldUnits(frozenset(names_of))
-        yield f"{names_of} held", tuple(end for end in ends if held.has(end)), has
+        layers = [n for n in every if held.layers.has(n, COUNT)]
+        yield f"{names_of} held", (tuple(end for end in ends if held.has(end)), layers), (has, [])
 
 
 def _of_windows(model: Transformer) -> Iterator[tuple[str, Any, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from itertools import product
 from typing import Any
 
@@ -20,7 +21,7 @@ from spec.models.parts import (
     parts,
 )
 from spec.models.profiles import TEXTBOOK, Padding, Profile, Samples, Units, realised
-from spec.models.states import MIXED_ADAM, POLICIES, State
+from spec.models.states import MIXED_ADAM, POLICIES, State, custom_policy
 from spec.models.values import FULL, LOG_TOTAL, WRITTEN
 
 BY_SLICES = Padding.ELEMENT, Padding.ROW  # of each unit: others have owners
@@ -65,7 +66,8 @@ def _of_plans() -> Iterator[tuple[str, Any, Any]]:
     said: list[dict[str, Any]] = [{"gathered": 2}, {"reduced": 2}, {"quantised": 2}, {"policy": "one"}]
     yield "says types", [of(**each).says_types for each in [{}, *said]], [NO, YES, YES, YES, YES]
     always = of(uses=3, like_gradients=YES, each=YES, stays=YES, samples=Samples.GIVEN)
-    for (name, policy), staged, waits, like in product(POLICIES.items(), BOTH, BOTH, BOTH):
+    policies = {**POLICIES, "in three sizes": custom_policy(*map(Fraction, (2, 2, 12)))}
+    for (name, policy), staged, waits, like in product(policies.items(), BOTH, BOTH, BOTH):
         says = replace(always, waits_staged=waits).in_plan(policy, staged)
         waiting, samples = waits and staged, Samples.STEP if staged else Samples.MICRO_BATCH
         yield f"uses, {name}", says.uses, 3 if "adam" in name else 1

@@ -9,7 +9,7 @@ from math import prod
 from proofs.trusted.kernel import KernelError
 from spec.models.parts import BESIDE_OPERATIONS, BESIDE_ROUTES, MASK, layer, parts
 from spec.models.profiles import TEXTBOOK, Profile, realised, realised_parts
-from spec.models.transformer import Transformer
+from spec.models.transformer import MASKED, Transformer
 from spec.models.values import Operation, Part, Role, Value
 
 OF_CHOICES = {"choices", "choices_offset", "choices_biased", "odds", "slot_odds"}
@@ -36,6 +36,11 @@ def require_widths(
     written, beside = parts(profile.computed(model)), _beside(model) if profile.routes else {}
     values = {v for part in written for line in part.operations for v in (*line.reads, line.makes)}
     wrong = [str(v) for v in values if v.width != beside.get(v.name, _width(v, model, profile.routes))]
+    alike = () if model.distances else ("g", "r")  # of masks of pairs, those of all heads
+    wrong += [str(v) for v in values if v.repeats != (alike if v.name == MASK else ())]
+    masked = [part for part in written if MASKED in part.name.split("_")]
+    given = [part for part in written if any(v.name == MASK for v in part.first_readers)]
+    wrong += [part.name for part in written if (part in masked) != (part in given)]
     names = {value.name for value in values}
     copies = {copy for copy in COPIES for name in names if name.endswith(copy)}
     if wrong or (names & TOLD, copies) != ({*beside}, _copies(model) if profile.composes else set()):
@@ -74,7 +79,8 @@ def require_products_in_full(claim: str, model: Transformer) -> None:
 def _copies(m: Transformer) -> set[str]:
     """What is copied where operations are told one by one."""
     turns = m.turned and m.latent is None
-    of = m.offset_scales, m.numbered_heads and m.latent is None, m.spread_keys and turns, m.put_together
+    together = m.put_together and m.heads > 1
+    of = m.offset_scales, m.numbered_heads and m.latent is None, m.spread_keys and turns, together
     return {copy for copy, has in zip(COPIES, of, strict=True) if has}
 
 

@@ -20,7 +20,7 @@ from spec.models.values import LOG_TOTAL
 
 Elementwise = Callable[[Array], Array]
 # functions whose derivatives are, here, functions of their results; of others, of their arguments
-BY_RESULT = frozenset({"inverse_root", "relu", "sigmoid", "softmax", "tanh"})
+BY_RESULT = frozenset({"exp", "inverse_root", "relu", "sigmoid", "softmax", "tanh"})
 ZERO_OF_ZERO = ("relu", "tanh")  # of these, those that are zero of zero
 
 
@@ -177,7 +177,7 @@ class Real(Functions, Floating):
         "clamped_silu": (_open, _open_slope),
         "clamp": (lambda x: np.clip(x, -MOST, MOST) + 1, lambda x: (np.abs(x) < MOST) * 1.0),
         "sigmoid": (_sigmoid, lambda y: y * (1 - y)),
-        "exp": (np.exp, np.exp),
+        "exp": (np.exp, lambda y: y),
         "log": (np.log, np.reciprocal),
         "tanh": (np.tanh, lambda y: 1 - y * y),
         "cap": (lambda x: BOUND * np.tanh(x / BOUND), lambda x: 1 - np.tanh(x / BOUND) ** 2),
@@ -217,13 +217,14 @@ class Residues(Functions, Modular):
     function is zero of zero, as features that fill slices are.
     """
 
-    rates: ClassVar[dict[str, int]] = {"relu": 2, "sigmoid": 3, "tanh": 5, "inverse_root": 7}
+    rates: ClassVar[dict[str, int]] = {
+        **{"relu": 2, "sigmoid": 3, "tanh": 5, "inverse_root": 7, "exp": 11},
+    }
     elementwise: ClassVar[dict[str, tuple[Elementwise, Elementwise]]] = {
         **dict.fromkeys(GELUS, (lambda x: x * x % PRIME * x + x, lambda x: x * x % PRIME * 3 + 1)),
         "silu": (lambda x: x * x + 3 * x, lambda x: 2 * x + 3),
         "clamped_silu": (lambda x: x * x + 11 * x, lambda x: 2 * x + 11),
         "clamp": (lambda x: x * x + 13 * x, lambda x: 2 * x + 13),
-        "exp": (lambda x: x * x + x + 1, lambda x: 2 * x + 1),
         "log": (lambda x: x * x % PRIME * x, lambda x: x * x % PRIME * 3),
         "cap": (lambda x: x * x + 5 * x, lambda x: 2 * x + 5),
         "square": (lambda x: x * x, lambda x: 2 * x),

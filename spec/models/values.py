@@ -75,7 +75,7 @@ TRANSPOSED = "transposed"  # a rename that moves some indices to the place of ot
 LOG_TOTAL = "log_sum_exp"  # of all elements along an index: it has one for each row
 # functions whose derivatives are known from their results: those are kept for backward. Of other
 # functions it is what they are computed from. (torch, tools/autograd/derivatives.yaml)
-FROM_RESULT = frozenset({"inverse_root", "relu", "sigmoid", "softmax", "tanh"})
+FROM_RESULT = frozenset({"exp", "inverse_root", "relu", "sigmoid", "softmax", "tanh"})
 
 
 class Does(Enum):

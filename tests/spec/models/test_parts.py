@@ -32,7 +32,17 @@ from spec.models.transformer import (
     layer_name,
     with_masks,
 )
-from spec.models.values import OPERANDS, Does, Operation, Role, Value, cotangent_of, formed, misfit
+from spec.models.values import (
+    OPERANDS,
+    Builder,
+    Does,
+    Operation,
+    Role,
+    Value,
+    cotangent_of,
+    formed,
+    misfit,
+)
 from spec.plans.model_strategies import INSIDE_MLPS, MODEL_AXES, TENSOR
 from spec.plans.modes import MATERIALIZED_FROM, MODE_MEANING, Mode
 from tests.support.examples import examples
@@ -309,3 +319,14 @@ def test_the_number_that_words_are_scaled_by_is_kept_where_operations_are_steps(
     (part,) = (p for p in realised_parts(model, profiled(name), 2) if p.name == "embedding")
     kept = [value.name for value in program_of(part, ()).stored]
     assert ("word_factor" in kept) == keeps
+
+
+@pytest.mark.parametrize(("function", "kept"), [("exp", "made"), ("log", "taken")])
+def test_backward_keeps_the_result_of_an_exp_and_what_a_log_is_taken_of(function, kept):
+    """(torch, tools/autograd/derivatives.yaml: exp, log)"""
+    x, weight = Value("x", ("b", "h"), Role.STREAM), Value("weight", ("h",), Role.WEIGHT)
+    part = Builder("applied", x)
+    taken = part.contract(x, weight, replace(x, name="taken", role=Role.ACTIVATION))
+    made = part.apply(function, taken, replace(taken, name="made"))
+    program = program_of(part.part(part.add(x, made, replace(x, name="gives"))), ())
+    assert {value.name for value in program.kept} - {"x", "weight"} == {kept}
