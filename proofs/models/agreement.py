@@ -47,12 +47,16 @@ MODELS = (  # which between them have all that models may have
         norms=frozenset({"attention", "heads"}),
         positions=0,
         parallel=True,
+        capped=frozenset({"scores"}),
+        rotary=1,
         dropout=frozenset({"shares"}),
     ),
     replace(
         LLAMA,
         norms=OF_LAYERS | AROUND | {"heads", "head"},
         capped=BOTH_CAPPED,
+        angles=False,
+        dense=6,
         dropout=frozenset({"shares", "output"}),
     ),
     replace(LLAMA, latent=Latent(3, 0, 1, 3), parallel=True, biases=frozenset({"output", "mlp"})),
@@ -61,7 +65,8 @@ MODELS = (  # which between them have all that models may have
         latent=Latent(3, 5, 1, 3),
         shared=2,
         dense=6,
-        kinds=(frozenset({DENSE}), USUAL),
+        biases=frozenset({"router"}),
+        kinds=(frozenset({DENSE, MASKED}), USUAL),
         weighed_within=True,
     ),
     replace(
@@ -70,16 +75,20 @@ MODELS = (  # which between them have all that models may have
         odds="softmax",
         sinks=True,
         clamped=True,
+        shared=2,
         weighed_within=True,
         kinds=(frozenset({MASKED}),),
     ),
     replace(
         WITH_EXPERTS,
-        norms=OF_LAYERS | {"turned"},
+        norms=OF_LAYERS | {"turned", "attention_sum", "mlp_sum"},
+        capped=frozenset({"logits"}),
+        tied=True,
         tempered=True,
         weighed_first=True,
+        weighed_within=True,
         unnormed=True,
-        kinds=(USUAL, frozenset({STRAIGHT, MASKED})),
+        kinds=(USUAL, frozenset({STRAIGHT, MASKED}), USUAL),
         distances=True,
     ),
 )
@@ -157,12 +166,15 @@ ARRAYS = {  # as modules have them: a product that makes queries, keys and value
 }
 
 
+ONCE = frozenset({"mlp", "qkv"})
+
+
 def _require_arrays(claim: str, model: Transformer) -> None:
     """Raise KernelError unless weights, and biases, are one array as a model's words say."""
     others = {"qkv", "heads"} if model.latent else {"latent"}
     for key, kind in product(ARRAYS, dict.fromkeys(model.kinds or (USUAL,))):
         has_experts = bool(model.experts) and DENSE not in kind
-        found = layer(replace(model, joined=frozenset({key})), kind)
+        found = layer(replace(model, joined=frozenset({key}), reads_first=True), kind)
         is_so = key not in others | ({"mlp"} if has_experts else {"experts"})
         of = "".join(f"{word}_" for word in sorted(kind))
         ends = ("weight",) if key == "latent" else ("weight", "bias")
@@ -170,6 +182,13 @@ def _require_arrays(claim: str, model: Transformer) -> None:
         arrays = [tuple(f"{of}{name}_{end}" for name in each.split()) for end, each in names]
         if [*found.arrays] != arrays or found.by_heads != (key in ("heads", "latent")):
             raise KernelError(f"{claim}: {key}: {found.arrays} are arrays, not {arrays}")
+        if not found.reads_first or layer(model, kind).reads_first:
+            raise KernelError(
+                f"{claim}: rows are what products read, or not, as the model does not say"
+            )
+    every, twice = (layer(replace(GPT, joined=of)).arrays for of in (ONCE, frozenset(ARRAYS)))
+    if sorted(every) != sorted(twice):
+        raise KernelError(f"{claim}: an array is told twice")
 
 
 def _routes(model: Transformer, profile: Profile) -> tuple[dict[Token, list[int]], list[float]]:

@@ -5,13 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from itertools import combinations, product
 from typing import Any
 
 from proofs.language.programs import LLAMA
 from proofs.trusted.kernel import KernelError
 from spec.models.layers import EVERY_LAYER, ROOT, HeldUnits, Layers, has_each_once
-from spec.models.transformer import DENSE, FLAT, MASKED, STRAIGHT, USUAL, Transformer, with_masks
+from spec.models.transformer import (
+    DENSE,
+    FLAT,
+    MASKED,
+    STRAIGHT,
+    USUAL,
+    Transformer,
+    is_turned,
+    with_masks,
+)
 
 COUNT, TOKENS = 7, 4
 KINDS = frozenset({STRAIGHT, DENSE}), USUAL, USUAL
@@ -45,6 +55,12 @@ def _of_some(model: Transformer) -> Iterator[tuple[str, Any, Any]]:
     for one, other in product(SOME, repeat=2):
         once = all(one.has(n, c) != other.has(n, c) for c in range(1, 10) for n in range(c))
         yield f"{one} and {other} all", has_each_once([one, other]), once
+    few = replace(model, experts=3, chosen=1)
+    yield "slots", few.sizes(1, 2)["c"], Fraction(2, 3)
+    for rotary, turned in ((None, model.head_dim), (0, 0), (3, 3)):
+        yield "turned features", replace(model, rotary=rotary).turned_features, turned
+    straight = [is_turned(name) for name in ("layer", "dense_layer", "dense_straight_layer", "head")]
+    yield "turned", straight, [True, True, False, False]
     yield "all, twice", has_each_once([SOME[2], SOME[2].rest, EVERY_LAYER]), False
     yield "all", [has_each_once([some]) for some in SOME], [some == EVERY_LAYER for some in SOME]
     words = "-3 to -1, 0, 1, 3 to 5"

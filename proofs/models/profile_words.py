@@ -114,6 +114,8 @@ def _of_models() -> Iterator[tuple[str, Any, Any]]:
     for word, said in alone.items():
         made = [realised(part, of(**{word: said}), 2).operations for part in written]
         yield f"changed by {word}", made != [part.operations for part in written], YES
+    plain = realised(layer(GPT), of(composes=YES), 2).operations
+    yield "one operation", plain, layer(GPT).operations
     of_softmax, sinks = frozenset({"softmax"}), layer(replace(LLAMA, sinks=True))
     for part, named in ((log_totals(), ""), (sinks, ""), (sinks, "shares")):
         some = realised(part, of(in_full=of_softmax, inside=frozenset({named})), 2).operations

@@ -38,6 +38,8 @@ def require_widths(
     wrong = [str(v) for v in values if v.width != beside.get(v.name, _width(v, model, profile.routes))]
     alike = () if model.distances else ("g", "r")  # of masks of pairs, those of all heads
     wrong += [str(v) for v in values if v.repeats != (alike if v.name == MASK else ())]
+    within = model.weighed_within and not model.weighed_first and "mlp" not in model.biases
+    wrong += [str(v) for v in values if v.name == "weighed" and ("f" in v.indices) != within]
     masked = [part for part in written if MASKED in part.name.split("_")]
     given = [part for part in written if any(v.name == MASK for v in part.first_readers)]
     wrong += [part.name for part in written if (part in masked) != (part in given)]
@@ -72,7 +74,9 @@ def require_products_in_full(claim: str, model: Transformer) -> None:
     part = realised(layer(shape), profile.in_model(shape), HALF)
     for line in part.operations:
         reads, makes = [value.width for value in line.reads if value.width], line.makes
-        if makes.name in ("scores", "context", "keys", "values") and {*reads} != {REAL}:
+        of_pairs = {"s", "u"} <= {*makes.indices} and makes.width != REAL
+        of_products = makes.name in ("scores", "context", "keys", "values") and {*reads} != {REAL}
+        if of_pairs or of_products:
             raise KernelError(f"{claim}: {line} reads {reads} bytes")
 
 

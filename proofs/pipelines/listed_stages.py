@@ -44,7 +44,7 @@ def _part(name: str, *weights: str) -> Part:
 
 BEFORE = replace(_part("first", WORD_WEIGHT), takes=None), _part("second", "own")
 LOSS = replace(STREAM, indices=("b",))
-AFTER = _part("third", "after"), replace(_part("last", WORD_WEIGHT, "after"), gives=LOSS)
+AFTER = _part("layer_sums", "after"), replace(_part("last", WORD_WEIGHT, "after"), gives=LOSS)
 OWN = Custom((*BEFORE, _part(LAYER, "own"), *AFTER), 7, ())
 MODELS: tuple[Transformer | Custom, ...] = (
     OWN,

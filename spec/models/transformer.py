@@ -191,7 +191,7 @@ class Transformer:
 
     def sets_of_angles(self, first: int, after: int) -> int:
         """How many sets of cosines and sines layers have together, from `first` to `after`."""
-        if not (self.angles_of_windows and self.windows):
+        if not self.angles_of_windows:
             return 1
         return len({window == 0 for window in self.windows_of(first, after)})
 
