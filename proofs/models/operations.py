@@ -14,6 +14,7 @@ BY_ARGUMENT = (
     *("gelu", "gelu_fast", "gelu_new", "gelu_python", "silu", "clamped_silu", "clamp", "cap"),
     *("log", "square", "layer_norm", "rms_norm"),
 )
+OF_ROWS = "softmax", "layer_norm", "rms_norm"
 FIT = {  # each: indices of what is read, and of what is made; "." is none
     Does.CONTRACT: ("ab bc ac", "ab bc abc", "ab bc ca", "ab ab a", "ab ab .", "a . a"),
     Does.ADD: ("ab ab ab", "ab ba ab"),
@@ -57,7 +58,9 @@ def require_operations(claim: str) -> None:
             raise KernelError(f"{claim}: {line}: {'does not fit' if fits else 'fits'}")
     x, y = Value("x", ("a",)), Value("y", ("a",))
     for function in (*BY_RESULT, *BY_ARGUMENT):
-        if Operation(Does.APPLY, (x,), y, function).known != (y if function in BY_RESULT else x):
+        does = Does.NORMALISE if function in OF_ROWS else Does.APPLY
+        over = "a" if function in OF_ROWS else ""
+        if Operation(does, (x,), y, function, over).known != (y if function in BY_RESULT else x):
             raise KernelError(f"{claim}: {function} has a derivative of another value")
 
 

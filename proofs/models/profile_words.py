@@ -20,9 +20,10 @@ from spec.models.parts import (
     layer,
     parts,
 )
-from spec.models.profiles import TEXTBOOK, Padding, Profile, Samples, Units, realised
+from spec.models.profiles import TEXTBOOK, Padding, Profile, Samples, Units, realised, rows_of
 from spec.models.states import MIXED_ADAM, POLICIES, State, custom_policy
-from spec.models.values import FULL, LOG_TOTAL, WRITTEN
+from spec.models.transformer import MASKED
+from spec.models.values import FULL, LOG_TOTAL, WRITTEN, Builder, Role, Value
 
 BY_SLICES = Padding.ELEMENT, Padding.ROW  # of each unit: others have owners
 NO, YES = False, True
@@ -32,7 +33,7 @@ ONE = frozenset({"one"})
 
 def require_words_mean() -> None:
     """Raise KernelError unless what follows from a profile's words is what is listed."""
-    for what, found, listed in (*_of_units(), *_of_plans(), *_of_models()):
+    for what, found, listed in (*_of_units(), *_of_plans(), *_of_models(), *_of_parts()):
         if found != listed:
             raise KernelError(f"profiles: {what}: {found}, not {listed}")
 
@@ -59,6 +60,10 @@ def _of_units() -> Iterator[tuple[str, Any, Any]]:
     yield "arrays", {each for each in every if not says[each].tells_arrays}, no_arrays
     copied = [units for units in Units if not of(copies=YES, units=units).types(MIXED_ADAM).copied]
     yield "copied", copied, [Units.BUCKET]
+    yield "a kernel of shares", of(inside=frozenset({"shares"})).has_kernel, NO
+    book = TEXTBOOK.units, TEXTBOOK.copies_heads, TEXTBOOK.words_a_device, TEXTBOOK.elements_a_device
+    yield "the textbook", book, (Units.LARGEST, YES, 1, 1)
+    yield "made again", TEXTBOOK.again, {"layer_norm", "rms_norm"}
 
 
 def _of_plans() -> Iterator[tuple[str, Any, Any]]:
@@ -78,6 +83,8 @@ def _of_plans() -> Iterator[tuple[str, Any, Any]]:
             (says.samples, TEXTBOOK.in_plan(policy, staged).samples),
             (samples, Samples.NONE),
         )
+        fixed = of(samples=Samples.STEP, waits_staged=YES, sums_whole=YES).in_plan(policy, staged)
+        yield "as it says", (fixed.samples, fixed.waits_whole), (Samples.STEP, NO)
         whole = of(waits_whole=waits, sums_whole=like).in_plan(policy, NO).waits_whole
         yield "summed whole", whole, waits and not like
         terms = of(sums_first=like).in_terms(policy, "a").as_they_are
@@ -133,3 +140,69 @@ def _of_models() -> Iterator[tuple[str, Any, Any]]:
         yield "merged, stored", (does.merged, does.stores), (merged, beside)
         shape = replace(model, weighed_within=one or routes, routed=routes, in_steps=one)
         yield "computed", says.computed(model), shape
+
+
+def _of_parts() -> Iterator[tuple[str, Any, Any]]:
+    """What is said of a part, beside its lines, and how wide values are."""
+    one, arrays = ONE, (("a", "b"),)
+    says = of(
+        merged=one, apart=YES, overwritten=one, views=YES, held=one, gathers_again=YES, stores=one
+    )
+    part = layer(GPT)
+    named: dict[str, Any] = {"arrays": arrays, "by_heads": YES, "reads_first": YES}
+    found = realised(replace(part, **named), says, 2)
+    words = "merged", "apart", "overwritten", "views", "held", "gathers_again", "stores"
+    yield (
+        "said of parts",
+        found,
+        replace(part, **named, **{word: getattr(says, word) for word in words}),
+    )
+    copied = realised(replace(part, **named), replace(says, rows=frozenset({"layer_norm"})), 2)
+    yield "said of copies", {word: getattr(copied, word) for word in named}, named
+    for plain in (part, layer(replace(GPT, function="gelu_new"))):
+        yield "said of none", realised(plain, TEXTBOOK, 2), plain
+    own = of(
+        inside=frozenset({"scores"}), heads_alike=YES, widths=(("scores", 1), ("one", 1)), merged=one
+    )
+    does = own.in_model(replace(GPT, numbered_heads=YES))
+    yield "own widths", {**dict(does.widths)}, {**dict.fromkeys(PRODUCTS_IN_FULL, FULL), "one": 1}
+    yield "own merged", (does.merged, replace(own, stores=one).in_model(GPT).stores), (one, one)
+    rows = "mlp_norm_unit_mean", "mlp_norm_unit_root"
+    again = frozenset({rows[0], "active_between1"})
+    says = of(rows=frozenset({"layer_norm"}), composes=YES, again=again)
+    stores = realised(layer(replace(GPT, function="gelu_new")), says, 2).stores
+    between = [f"active_between{number}" for number in (1, 2, 3)]
+    yield "stored", stores & {*rows, *between}, {rows[1], *between}
+    for computes in ("layer_norm", "rms_norm"):
+        says = of(rows=frozenset({"layer_norm"}), rows_as_computed=frozenset({computes}))
+        made = [line.makes for line in realised(part, says, 2).operations]
+        widths = [value.width for value in made if value.name in rows]
+        yield "rows", widths, [2 if computes == "layer_norm" else FULL] * 2
+    in_one, sums = of(in_full=frozenset({"softmax"})), layer(replace(LLAMA, norms=frozenset({"heads"})))
+    made = [line.makes for line in realised(sums, in_one, 2).operations]
+    yield "sums", {value.width for value in made if value.name.endswith("_heads_norm_unit")}, {2}
+    yield "loss", realised(head(GPT), in_one, 2).operations, head(GPT).operations
+    for scales in BOTH:
+        says = of(in_full=frozenset({"rms_norm"}), scales_in_full=scales)
+        made = [line.makes for line in realised(layer(LLAMA), says, 2).operations]
+        scaled = {value.width for value in made if value.name == "attention_norm_unit"}
+        yield "scales", scaled, {FULL if scales else 2}
+    masked = layer(replace(LLAMA, dropout=frozenset({"output"})), frozenset({MASKED}))
+    says = of(widths=(("context", 3), ("context", 1)), inside=frozenset({"scores"}))
+    for width, hidden in product((2, 4), BOTH):
+        says = replace(says, inside=frozenset({"scores", MASK} if hidden else {"scores"}))
+        values = [
+            v for line in realised(masked, says, width).operations for v in (*line.reads, line.makes)
+        ]
+        has = {value.name: value.width for value in values}
+        widths = [has[name] for name in ("context", "scores", "shares", "output_mask", MASK)]
+        ends = realised(masked, says, width)
+        yield "ends", [end.width for end in (ends.takes, ends.gives) if end], [width, width]
+        yield "widths", widths, [1, 0, width, 1, width * (not hidden)]
+    lines = realised(head(GPT), of(as_computed=frozenset({"raised"})), 2).operations
+    (raised,) = (line for line in lines if line.function == "exp")
+    yield "as computed", (raised.makes.width, raised.reads[0].width), (2, FULL)
+    table, tokens = Value("table", ("v", "h"), Role.WEIGHT), Value("tokens", ("b", "v"), Role.CONSTANT)
+    looked_up = Builder("looked_up")
+    looked_up.contract(table, tokens, Value("words", ("b", "h")))
+    yield "rows", rows_of(table, looked_up.part(table)), ("v",)
