@@ -45,6 +45,7 @@ UNITS = (
     Unit((Vector(9), Vector(1, 7))),
 )
 POLICY = BytePolicy(2, 3, 7)
+BESIDE = 5  # elements of gradients that rest whole, more than there are weights
 TYPES, COPIED = replace(POLICY, gathered=5, reduced=11, quantised=1), replace(POLICY, copied=True)
 
 
@@ -63,6 +64,7 @@ def units_go_through_rounds(k: Kernel) -> None:
         for policy, ahead, units in ((COPIED, 2, UNITS), (TYPES, 1, UNITS[:0:-1])):
             psi = sum(map(_elements, _each(units)))
             sizes = Sizes(psi, mesh, policy, None, cut=schedule.cut, units=units, ahead=ahead)
+            sizes = replace(sizes, beside={State.GRADIENTS: BESIDE})
             passing = run.moments(sizes)
             here = zip(live_results(schedule), gathered_ahead(schedule), strict=True)
             if [transient_at(*moment, sizes) for moment in here] != passing:
@@ -126,6 +128,7 @@ def _schedules() -> Iterator[Schedule]:
     yield from (clipped(meant(zero2, clip=True)), after(zero2, Kind.BACKWARD, lambda _: (norm,)))
     yield from (tied_parameters(zero3), with_moments(tied_parameters(zero2)))
     yield from (view_of_the_step_before(zero3), gathered_whole(zero3))
+    yield _within_slices(schedule_of(STRATEGIES["hsdp"]))
     offload = schedule_of(STRATEGIES["zero-offload"])
     yield after(offload, Kind.OFFLOAD, lambda op: (replace(norm, within=op.within),))
     yield after(gathered_whole(zero3), Kind.REDUCE_SCATTER, lambda _: (norm,))
@@ -139,19 +142,32 @@ def _schedules() -> Iterator[Schedule]:
 
 
 def _norm_of_all(schedule: Schedule) -> Schedule:
-    """What is gathered of fresh gradients has a norm."""
+    """What is gathered of fresh gradients, twice, has a norm."""
     norm = operation(Kind.SQUARE_NORM, Buffer.FRESH, Buffer.NORM)
-    return after(schedule, Kind.ALL_GATHER, lambda op: (norm,) * (op.target is Buffer.FRESH))
+    return after(schedule, Kind.ALL_GATHER, lambda op: (op, norm) * (op.target is Buffer.FRESH))
 
 
 def _view_made_twice(schedule: Schedule) -> Schedule:
-    """A view of the step before, which is sent whole, gathered in its place, and made alike."""
+    """A view of the step before, which is sent whole, gathered in its place, and made alike.
+
+    And one of the optimizer's state.
+    """
     before = view_of_the_step_before(schedule)
     way, whole = (Buffer.PARAMETERS, Buffer.VIEW), Span.ALL_UNITS
     sent = operation(Kind.BROADCAST, *way, axes=(BATCH,), span=whole)
     alike = operation(Kind.BROADCAST, Buffer.VIEW, axes=(BATCH,))
     *rest, gather = before.finish
-    return replace(before, finish=(*rest, sent, gather, alike))
+    of_state = replace(gather, source=Buffer.OPTIMIZER, into=Buffer.OPTIMIZER_VIEW)
+    kept = operation(Kind.KEEP, Buffer.OPTIMIZER_VIEW, Buffer.OPTIMIZER, within=(BATCH,))
+    step = replace(before, finish=(*rest, sent, gather, alike, of_state))
+    return replace(around(step, first=(kept,)), start=(*step.start, Buffer.OPTIMIZER_VIEW))
+
+
+def _within_slices(schedule: Schedule) -> Schedule:
+    """What is gathered along shards is a slice of each replica's own."""
+    gathers = (Kind.ALL_GATHER,)
+    ops = (replace(op, within=("replica",)) if op.kind in gathers else op for op in schedule.micro_step)
+    return replace(schedule, micro_step=tuple(ops))
 
 
 def _two_views(schedule: Schedule) -> Schedule:
@@ -222,6 +238,8 @@ class Run:
             rest = self.schedule.rest(state)
             if rest.stored and rest.host is on_host:
                 total += width * sum(_slots(each, sizes, rest.sharded, False) for each in units)
+                is_more = state is State.GRADIENTS and not rest.sharded
+                total += width * BESIDE * is_more
         return total
 
     def moments(self, sizes: Sizes) -> list[int]:
