@@ -15,11 +15,13 @@ from itertools import islice, product
 from proofs.costs.buffer_lives import watched
 from proofs.tools.encoding import realisable_placements
 from proofs.trusted.kernel import KernelError
+from spec.checking.verdict import check
 from spec.derivation.norms import clipped
 from spec.derivation.schedules import schedule_of
 from spec.devices.mesh import Axes
 from spec.language.schedule import (
     GRADIENT_BUFFERS,
+    PASSING,
     REDUCTIONS,
     Buffer,
     Kind,
@@ -34,6 +36,7 @@ from spec.models.states import State
 from spec.plans.placement import on_batch
 from spec.plans.strategies import STRATEGIES
 
+KINDS = REDUCTIONS, (Kind.ALL_GATHER,)
 AWAY = (Kind.RELEASE, Kind.OFFLOAD)  # what forward does with what it leaves
 
 
@@ -41,6 +44,7 @@ def require_phases() -> None:
     """Raise KernelError unless operations of derived schedules are of the phases that they serve, and
     schedules slice, and bring to the host, what they are said to.
     """
+    require_sums_again()
     for schedule in _schedules():
         for op, phase in zip(schedule.ops, _phases(schedule), strict=True):
             if op.phase is not phase:
@@ -48,11 +52,49 @@ def require_phases() -> None:
         for op, span in zip(schedule.ops, _spans(schedule), strict=True):
             if op.span is not span:
                 raise KernelError(f"M9: in {op} passes {op.span}, and {span} needs to")
+        there = {op.target for op in schedule.ops if op.target in PASSING}
+        if there - {op.source for op in schedule.ops if op.kind is Kind.RELEASE}:
+            raise KernelError(f"M9: what passes is not released: {schedule.ops}")
         if schedule.rest(State.ACTIVATIONS) != Rest(schedule.axes):
             continue  # of activations nothing is asked
         found = schedule.hosts_updates, {*schedule.cut}, schedule.sliced_by_update
         if found != _as_it_runs(schedule):
             raise KernelError(f"M9: {found} of gradients to the host, and of slices: {schedule.ops}")
+
+
+def require_sums_again() -> None:
+    """Raise KernelError unless each use of a gradient sums it along the axes along which it is in terms
+    to the last, not updated in slices, and not fetched; along others it is moved as if used once.
+
+    Views stay just where gradients are kept. On the host, too, slices alone are no parameters, and
+    activations come back before they are gathered.
+    """
+    others = (on_batch(*modes, "S") for modes in (("S*", "R", "M"), ("S*", "S*", "S"), ("R", "R", "O")))
+    for placed in (*STRATEGIES.values(), *others):
+        again = replace(placed, summed_again=placed.axes, uses=2, stays=True)
+        once, twice = schedule_of(placed), schedule_of(again)
+        rests = once.rest(State.GRADIENTS)
+        if twice.stays and not rests.stored:
+            raise KernelError(f"M9: views stay, and no gradients: {twice.ops}")
+        for axis in placed.axes:
+            (sums, gathers), found = (
+                [
+                    [op.kind for op in s.finish if axis in op.axes and op.kind in kinds]
+                    for kinds in KINDS
+                ]
+                for s in (once, twice)
+            )
+            in_place = rests.host or axis in once.rest(State.OPTIMIZER).sharded
+            if found != [sums if in_place else sums * 2, gathers]:
+                raise KernelError(f"M9: of two uses along {axis} gradients are moved by {found}")
+    sliced = schedule_of(on_batch("S+O", "S", "S", "S"))
+    back = [
+        op.kind
+        for op in schedule_of(on_batch("R", "R", "R", "S*+O")).micro_step
+        if op.source is op.target
+    ]
+    if check(sliced, {"batch": 2}, 2).accepted or back != [Kind.OFFLOAD, Kind.FETCH, Kind.ALL_GATHER]:
+        raise KernelError(f"M9: from the host come slices for whole parameters, or {back}")
 
 
 def _as_it_runs(schedule: Schedule) -> tuple[bool, set[str], Axes]:

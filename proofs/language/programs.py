@@ -31,6 +31,7 @@ from proofs.language.single_rules import (
     require_fit,
     require_gathered_again,
     require_in_full,
+    require_in_terms,
     require_kept_as_gathered,
     require_loops,
     require_names,
@@ -38,6 +39,7 @@ from proofs.language.single_rules import (
     require_spread_in_slices,
     require_sums,
     require_whole,
+    with_gradients_last,
 )
 from proofs.language.small_parts import (
     log_totals,
@@ -267,6 +269,7 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     """
     programs = listed()
     needed = accepted_rules() | rules_of_parts(listing.program for listing in programs.values())
+    needed |= checked(layer(GPT_OSS), [(MODEL_AXES["cp-all-to-all"],)])
     needed |= _checked_in_a_kernel(realised(layer(GPT), IN_A_KERNEL, WIDTH))
     for several in SEVERAL:
         program = program_of(layer(LLAMA), several)
@@ -298,6 +301,7 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     require_in_full(talking_heads())
     require_loops(layer(LLAMA), RING, OTHER_RING)
     require_spread_in_slices()
+    require_in_terms()
     require_kept_as_gathered(layer(LLAMA), "attention_norm")
     require_gathered_again(layer(LLAMA))
     for axis in AXES:
@@ -323,9 +327,9 @@ def _right_ones() -> Iterator[Program]:
         yield program_of(part, (axis,))
     for axes in ((RING,), (TENSOR,), (RING, TENSOR)):
         program = program_of(talking_heads(), axes)
-        yield from (program, gradients_last(program))
+        yield from (program, with_gradients_last(program))
     for program in (program_of(layer(LLAMA), (RING, TENSOR)), program_of(layer(GPT), (whole_along,))):
-        yield from (with_operands_turned(program), gradients_last(program))
+        yield from (with_operands_turned(program), with_gradients_last(program))
 
 
 def listed() -> dict[str, ProgramListing]:

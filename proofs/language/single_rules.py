@@ -10,10 +10,23 @@ from proofs.language.small_parts import spread
 from proofs.trusted.kernel import KernelError
 from spec.checking.programs import check_program
 from spec.derivation.programs import EVERYTHING, program_of
+from spec.derivation.two_parts import gradients_last
 from spec.devices.layouts import PARTIAL, WHOLE, along
 from spec.language.moves import Axis, move_of
 from spec.language.programs import Program
-from spec.models.values import FULL, WRITTEN, Does, Operation, Part, Value, cotangent_of, formed, misfit
+from spec.models.values import (
+    FULL,
+    WRITTEN,
+    Builder,
+    Does,
+    Operation,
+    Part,
+    Role,
+    Value,
+    cotangent_of,
+    formed,
+    misfit,
+)
 from spec.plans.model_strategies import MODEL_AXES, POSITIONS, copies_within
 
 _TENSOR = MODEL_AXES["tp+sp"]
@@ -107,6 +120,36 @@ def of_slices(program: Program) -> Program:
     if kept := [value.name for value in program.kept if WHOLE in program.lies[value].values()]:
         raise KernelError(f"{program.part.name}: of {kept} more is kept than a slice")
     return program
+
+
+def with_gradients_last(program: Program) -> Program:
+    """It in two parts. Raises KernelError unless the second are gradients of matrices, all of those
+    that are of no turn; and moves.
+    """
+    last = gradients_last(program)
+    _, second = last.parts_of_backward
+    weights = (w for w in program.part.weights if not w.name.endswith(("_scale", "_bias")))
+    matrices = {cotangent_of(weight).plain_name for weight in weights}
+    for name in matrices:
+        lines = [line for line in last.backward if line.makes.plain_name == name]
+        of_turns = any(program.is_in_turns(v) for line in lines for v in (*line.reads, line.makes))
+        if {line in second for line in lines} != {not of_turns}:
+            raise KernelError(f"{program.part.name}: {name} is not last, or is, and is of turns")
+    others = [line for line in second if line.makes.plain_name not in matrices]
+    if any(isinstance(line, Operation) for line in others):
+        raise KernelError(f"{program.part.name}: {others} is no gradient of a matrix, and is last")
+    return last
+
+
+def require_in_terms() -> None:
+    """Raise KernelError unless the gradient of what is made of a weight is summed with the weight's."""
+    takes = Value("takes", ("b", "s", "h"), Role.STREAM)
+    part, scale = Builder("scaled", takes), Value("scale", ("h",), Role.WEIGHT)
+    every = Value("every", ("h",), Role.CONSTANT, 0)
+    more = part.contract(scale, every, Value("more", ("h",)))
+    program = program_of(part.part(part.contract(takes, more, replace(takes, name="y"))), (_TENSOR,))
+    if program.moves or program.summed_over(scale) != (_TENSOR.name,):
+        raise KernelError(f"{scale.name}: what is made of it is summed by {program.moves}")
 
 
 def require_kept_as_gathered(part: Part, name: str) -> None:
