@@ -47,6 +47,7 @@ from proofs.language.small_parts import (
     of_rows,
     projection,
     talking_heads,
+    used_twice,
 )
 from proofs.language.transposes import contractions_have_transposes
 from proofs.models.context import shares_merge_turn_by_turn
@@ -325,6 +326,8 @@ def _right_ones() -> Iterator[Program]:
     yield program_of(layer(OLMO_2), (whole_along, copies_within(whole_along)))
     for part, axis in product((of_rows(), log_totals(), many_uses()), (TENSOR, MODEL_AXES["tp"])):
         yield program_of(part, (axis,))
+    for part in (projection(), used_twice()):
+        yield with_gradients_last(program_of(part, (whole_along,)))
     for axes in ((RING,), (TENSOR,), (RING, TENSOR)):
         program = program_of(talking_heads(), axes)
         yield from (program, with_gradients_last(program))

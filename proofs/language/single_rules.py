@@ -136,7 +136,8 @@ def with_gradients_last(program: Program) -> Program:
         if {line in second for line in lines} != {not of_turns}:
             raise KernelError(f"{program.part.name}: {name} is not last, or is, and is of turns")
     others = [line for line in second if line.makes.plain_name not in matrices]
-    if any(isinstance(line, Operation) for line in others):
+    goes_on = program.returns in {line.makes for line in second}
+    if goes_on or any(isinstance(line, Operation) for line in others):
         raise KernelError(f"{program.part.name}: {others} is no gradient of a matrix, and is last")
     return last
 

@@ -22,6 +22,18 @@ def projection() -> Part:
     return part.part(part.contract(wide, down, replace(takes, name="gives")))
 
 
+def used_twice() -> Part:
+    """Two products with one matrix, added up, and one with another."""
+    two = projection()
+    up, down = two.operations
+    takes, matrix = up.reads
+    squares = Operation(Does.CONTRACT, (takes, takes), Value("squares", takes.indices))
+    other = up.on((squares.makes, matrix), replace(up.makes, name="other"))
+    both = Operation(Does.ADD, (up.makes, other.makes), replace(up.makes, name="both"))
+    last = down.on((both.makes, down.reads[1]), down.makes)
+    return replace(two, name="used_twice", operations=(up, squares, other, both, last))
+
+
 def of_rows() -> Part:
     """Two products, and between them a softmax over an index that weights are cut along."""
     two = projection()
