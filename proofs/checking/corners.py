@@ -178,9 +178,11 @@ def _of_sliced_terms() -> Iterator[Schedule]:
 
 def _of_other_quotients() -> Iterator[Schedule]:
     """Gradients that are divided twice, or over other tokens than those that are taken off."""
-    every = replace(COUNT, axes=EVERYONE), *[replace(OVER, source=GRADIENTS)] * 2
+    counted = (replace(COUNT, axes=EVERYONE), operation(Kind.ACCUMULATE, TOKENS, TOTAL))
+    over = [operation(Kind.DIVIDE, GRADIENTS, by=TOTAL)] * 2
     dp = meant(schedule_of(STRATEGIES["dp"]), loss=Loss.TOKEN_MEAN)
-    yield _before_the_update(dp, *every)
+    reset = operation(Kind.RESET, TOTAL)
+    yield _before_the_update(around(dp, first=counted), *over, reset)
     gather = operation(Kind.ALL_GATHER, FRESH, axes=EVERYONE, span=Span.ALL_UNITS)
     mean = operation(Kind.ALL_REDUCE, FRESH, axes=EVERYONE, mean=True)
     reduce, *rest = _with_more().finish
