@@ -43,8 +43,8 @@ RENAMED = (  # pairs, and what is read and made
     ),
     ("ab ba", ("ab ba", "ab ab"), ("ab a", "ac cb")),
     ("aa", ("ab ab", "ab ba"), ("ab b",)),
-    ("ac bc", ("abd cd",), ("abd d", "abd bcd", "abd acd", "abd ad", "ad cd", "abcd cd")),
-    ("ca cb", ("cd abd",), ("cd ad", "cd acd", "cd abcd", "cd d", "d abd", "acd abd")),
+    ("ac bc", ("abd cd", "abd ec"), ("abd d", "abd bcd", "abd acd", "abd ad", "ad cd", "abcd cd")),
+    ("ca cb", ("cd abd", "ecd abd"), ("cd ad", "cd acd", "cd abcd", "cd d", "d abd", "acd abd")),
 )
 
 

@@ -10,7 +10,7 @@ from proofs.trusted.kernel import KernelError
 from spec.models.parts import BESIDE_OPERATIONS, BESIDE_ROUTES, MASK, layer, parts
 from spec.models.profiles import TEXTBOOK, Profile, realised, realised_parts
 from spec.models.transformer import MASKED, Transformer
-from spec.models.values import Operation, Part, Role, Value
+from spec.models.values import TRANSPOSED, Operation, Part, Role, Value
 
 OF_CHOICES = {"choices", "choices_offset", "choices_biased", "odds", "slot_odds"}
 OF_SINKS = {"log_total", "sinks", "above_sinks", "left_by_sinks"}
@@ -40,6 +40,9 @@ def require_widths(
     wrong += [str(v) for v in values if v.repeats != (alike if v.name == MASK else ())]
     within = model.weighed_within and not model.weighed_first and "mlp" not in model.biases
     wrong += [str(v) for v in values if v.name == "weighed" and ("f" in v.indices) != within]
+    moved = {line.function for part in written for line in part.operations if _is_of_slots(line)}
+    turns = profile.composes and model.weighed_first  # odds of slots are read expert by expert
+    wrong += [] if moved <= {TRANSPOSED if turns else ""} else ["slot_odds"]
     masked = [part for part in written if MASKED in part.name.split("_")]
     given = [part for part in written if any(v.name == MASK for v in part.first_readers)]
     wrong += [part.name for part in written if (part in masked) != (part in given)]
@@ -86,6 +89,10 @@ def _copies(m: Transformer) -> set[str]:
     together = m.put_together and m.heads > 1
     of = m.offset_scales, m.numbered_heads and m.latent is None, m.spread_keys and turns, together
     return {copy for copy, has in zip(COPIES, of, strict=True) if has}
+
+
+def _is_of_slots(line: Operation) -> bool:
+    return line.makes.name == "slot_odds"
 
 
 def _count(value: Value, sizes: Sizes) -> int:
