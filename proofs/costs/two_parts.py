@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
+from functools import cache
 from itertools import product
 
 from proofs.claim import claim
-from proofs.costs.listed_programs import programs_of_rings
+from proofs.costs.ring_programs import programs_of_rings
 from proofs.costs.model_symbols import Symbols
 from proofs.costs.value_lives import value_lives
 from proofs.language.programs import GPT, LLAMA
@@ -91,8 +92,10 @@ def _require_fullest_in_rings(k: Kernel) -> None:
         ring = replace(MODEL_AXES["cp"], at_once=at_once)
         program = gradients_last(program_of(layer(LLAMA), (ring,)))
         _require_fullest(k, program, value_lives(program), mesh={ring.name: devices})
-    for program, mesh in product(programs_of_rings(), ({"a": 2, "b": 3}, {"a": 3, "b": 1})):
-        _require_fullest(k, program, _require_alive(k, program), sizes={"s": 12}, mesh=mesh)
+    for program in programs_of_rings():
+        lives = _require_alive(k, program)
+        for mesh in ({"a": 2, "b": 3}, {"a": 3, "b": 1}):
+            _require_fullest(k, program, lives, sizes={"s": 12}, mesh=mesh)
 
 
 def _require_needed(k: Kernel, program: Program) -> None:
@@ -165,6 +168,7 @@ def _require_fullest(
     mesh = mesh or {axis.name: DEVICES for axis in program.axes}
     of_turns = {**mesh} | {axis.turns: mesh[axis.name] for axis in program.axes if axis.ring}
 
+    @cache
     def bytes_of(value: Value) -> Number:
         return value.width * elements(value, program.lies[value], sizes, of_turns)
 
