@@ -8,8 +8,8 @@ from functools import cache
 from itertools import product
 
 from proofs.claim import claim
-from proofs.costs.ring_programs import programs_of_rings
 from proofs.costs.model_symbols import Symbols
+from proofs.costs.ring_programs import programs_of_rings
 from proofs.costs.value_lives import value_lives
 from proofs.language.programs import GPT, LLAMA
 from proofs.trusted.kernel import Kernel, KernelError, Theorem

@@ -222,6 +222,7 @@ def fullest_of_sums(
     """The most that a stage holds at once of sums over micro-batches, one of each chunk, counted.
 
     A chunk's is there from its first backward on, and has its size; after its last, what is left of it.
+    Second parts of backward, which come later, are left out: by then all chunks' sums have begun.
     """
     held = most = 0
     begun = Counter[int]()
