@@ -78,10 +78,12 @@ def _require_copies(k: Kernel) -> None:
         cut = placed.states_of(summed).rest(State.OPTIMIZER).sharded
         if sizes != expected or {*placed.axes} != {*expected} or cut != ("batch", *summed):
             raise KernelError(f"{k.claim}: {devices} devices, {heads} heads: {sizes}, cut along {cut}")
-        along = factor("tp+sp", "tensor") * factor("zero1", "tensor")  # it cuts heads, and states
-        states = with_copies(along, {"tensor": devices}, heads, group)[0].factors[-1].states
-        if not states or states.rest(State.OPTIMIZER).sharded != ("tensor", *summed):
-            raise KernelError(f"{k.claim}: {devices} devices, {heads} heads: states are {states}")
+        for name in ("zero1", "fsdp-hold"):
+            along = factor("tp+sp", "tensor") * factor(name, "tensor")  # it cuts heads, and states
+            states = with_copies(along, {"tensor": devices}, heads, group)[0].factors[-1].states
+            rests = states and (states.rest(State.OPTIMIZER).sharded, states.hold)
+            if rests != (("tensor", *summed), name == "fsdp-hold"):
+                raise KernelError(f"{k.claim}: {devices} devices, {heads} heads: states are {states}")
         of_two = {"outside": 2, "batch": 3, "tensor": devices}  # within an axis that cuts them, too
         if with_copies(outside * plan, of_two, 2 * heads, group)[1] != {"outside": 2, **expected}:
             raise KernelError(f"{k.claim}: {devices} devices within 2, {2 * heads} heads: {of_two}")

@@ -48,7 +48,7 @@ BACKWARD = """
     6: 5 1
 """
 SECOND = """
-    7: 5 h
+    7: 5 h m
     8.b: @b 7
     9.b: 8.b n.b 1
     10: +b 9.b

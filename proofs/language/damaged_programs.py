@@ -104,6 +104,14 @@ def with_other_functions(program: Program) -> Iterator[tuple[Line, Program]]:
             yield other, _with_lines(program, {line: other})
 
 
+def with_another_added(program: Program) -> Program:
+    """With y + (x + y) in place of x + (x + y)."""
+    first, second = (
+        line for line in program.forward if isinstance(line, Operation) and line.does is Does.ADD
+    )
+    return _with_lines(program, {second: second.on((first.reads[1], first.makes), second.makes)})
+
+
 def _with_another_total(program: Program) -> Iterator[Program]:
     """With one more log-sum-exp of each row, which merges by the first, and not by itself."""
     made = {line.makes: line for line in program.forward}

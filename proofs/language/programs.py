@@ -18,6 +18,7 @@ from proofs.language.damaged_programs import (
     damaged_programs,
     damaged_rings,
     on_a_ring,
+    with_another_added,
     with_less_kept,
     with_operands_turned,
     with_other_functions,
@@ -42,6 +43,7 @@ from proofs.language.single_rules import (
     with_gradients_last,
 )
 from proofs.language.small_parts import (
+    added_twice,
     log_totals,
     many_uses,
     of_rows,
@@ -287,7 +289,8 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     sliced = program_of(layer(GPT), (MODEL_AXES["tp+sp"],))
     of_no_turn, *sent_home = on_a_ring(program_of(layer(LLAMA), (MODEL_AXES["cp-all-gather"],)), RING)
     require_right([of_no_turn, *_right_ones()])
-    for damaged in (*damaged_rings(ring), *with_less_kept(sliced), *sent_home):
+    another = with_another_added(program_of(added_twice(), (TENSOR,)))
+    for damaged in (*damaged_rings(ring), *with_less_kept(sliced), *sent_home, another):
         must_reject(check_program, damaged)
     for line, damaged in (*with_other_functions(ring), *with_other_functions(sliced)):
         if must_reject(check_program, damaged) != line:
@@ -326,6 +329,7 @@ def _right_ones() -> Iterator[Program]:
     yield program_of(layer(OLMO_2), (whole_along, copies_within(whole_along)))
     for part, axis in product((of_rows(), log_totals(), many_uses()), (TENSOR, MODEL_AXES["tp"])):
         yield program_of(part, (axis,))
+    yield program_of(added_twice(), (TENSOR,))
     for part in (projection(), used_twice()):
         yield with_gradients_last(program_of(part, (whole_along,)))
     for axes in ((RING,), (TENSOR,), (RING, TENSOR)):

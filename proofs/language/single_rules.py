@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import product
 
-from proofs.language.small_parts import spread
+from proofs.language.small_parts import spread, used_twice
 from proofs.trusted.kernel import KernelError
 from spec.checking.programs import check_program
 from spec.derivation.programs import EVERYTHING, program_of
@@ -100,6 +100,9 @@ def require_sums(part: Part) -> None:
     once, apart = (program_of(replace(part, apart=each), (axis,)).moves for each in (False, True))
     if len(apart) <= len(once):
         raise KernelError(f"{part.name}: {len(apart)} moves of terms apart, and {len(once)} of sums")
+    later = program_of(replace(used_twice(), apart=True), (Axis("batch", stream="b"),))
+    if later.moves:
+        raise KernelError(f"{later.part.name}: {later.moves} of gradients that are summed later")
 
 
 def require_gathered_again(part: Part) -> None:

@@ -34,6 +34,17 @@ def used_twice() -> Part:
     return replace(two, name="used_twice", operations=(up, squares, other, both, last))
 
 
+def added_twice() -> Part:
+    """Two products, of which the one is added twice to the other: x + (x + y)."""
+    two = projection()
+    up, down = two.operations
+    other = up.on((up.reads[0], replace(up.reads[1], name="other_up")), replace(up.makes, name="other"))
+    once = Operation(Does.ADD, (up.makes, other.makes), replace(up.makes, name="once"))
+    twice = Operation(Does.ADD, (up.makes, once.makes), replace(up.makes, name="twice"))
+    last = down.on((twice.makes, down.reads[1]), down.makes)
+    return replace(two, name="added_twice", operations=(up, other, once, twice, last))
+
+
 def of_rows() -> Part:
     """Two products, and between them a softmax over an index that weights are cut along."""
     two = projection()

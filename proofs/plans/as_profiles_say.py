@@ -8,10 +8,12 @@ from dataclasses import replace
 from proofs.trusted.kernel import KernelError
 from spec.derivation.schedules import schedule_of
 from spec.derivation.steps import derive
-from spec.language.schedule import Schedule, Span
+from spec.language.schedule import Buffer, Schedule, Span
 from spec.language.steps import Step
+from spec.models.layers import HeldUnits
 from spec.models.profiles import TEXTBOOK, Padding, Units
 from spec.models.states import State
+from spec.models.transformer import HEAD
 from spec.models.values import Part
 from spec.plans.compose import Product
 
@@ -21,6 +23,7 @@ def require_as_profiles_say(plan: str, product: Product, parts: Sequence[Part]) 
     _require_states(plan, product, parts)
     _require_axes(plan, product, parts)
     _require_units(plan, product, parts)
+    _require_head_held(plan, product, parts)
 
 
 def _require_states(plan: str, product: Product, parts: Sequence[Part]) -> None:
@@ -80,6 +83,17 @@ def _require_units(plan: str, product: Product, parts: Sequence[Part]) -> None:
         for name, schedule in _by_weight(plain).items():
             if schedules[name] != (_held_whole(schedule) if name in whole else schedule):
                 raise KernelError(f"{plan}: with units {units.value} {name} passes otherwise")
+
+
+def _require_head_held(plan: str, product: Product, parts: Sequence[Part]) -> None:
+    """Raise KernelError unless of a head that is held all weights are, also those that others use."""
+    profile = replace(TEXTBOOK, held_units=HeldUnits(frozenset((HEAD,))))
+    step = derive(product, parts, profile=profile)
+    for group in step.groups:
+        gathers = [op for op in group.schedule.micro_step if op.target is Buffer.VIEW and op.axes]
+        held = {op.span is Span.ALL_UNITS for op in gathers}
+        if held and held != {HEAD in step.uses[name] for name in group.weights}:
+            raise KernelError(f"{plan}: {group.weights} are held otherwise than the head")
 
 
 def _held_whole(schedule: Schedule) -> Schedule:

@@ -12,17 +12,15 @@ from proofs.language.program_rules import accepted_rules, rules_in
 from proofs.language.programs import alone, must_reject
 from proofs.models.profile_words import require_words_mean
 from proofs.pipelines.listed_pipelines import ListedPipeline, listed_pipelines
+from proofs.plans.joints import require_in_order, require_joined, require_shared_alike
 from proofs.plans.listing import listing
 from proofs.plans.matching import match, require_everywhere
 from proofs.plans.steps import (
     require_accepted,
     require_clipped,
-    require_in_order,
-    require_joined,
     require_norms,
     require_one_schedule,
     require_said_by_schedules,
-    require_shared_alike,
     require_told_as_found,
 )
 from proofs.trusted.kernel import Kernel, KernelError, Theorem

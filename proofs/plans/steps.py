@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import permutations
-from typing import Any
 
 from proofs.language.program_rules import accepted_rules
-from proofs.language.small_parts import projection
 from proofs.plans.as_profiles_say import require_as_profiles_say
+from proofs.plans.joints import require_shared_lie_alike, require_taken_as_given, wrong
 from proofs.plans.norms import (
     DEVICES,
     axes_of,
@@ -25,7 +24,7 @@ from spec.derivation.norms import clipped
 from spec.derivation.programs import EVERYTHING
 from spec.derivation.schedules import schedule_of
 from spec.derivation.steps import derive, step_of
-from spec.devices.layouts import WHOLE, LayoutError, along
+from spec.devices.layouts import LayoutError
 from spec.devices.mesh import ALL_WEIGHTS, Axes, along_devices
 from spec.language.programs import Program
 from spec.language.schedule import Buffer, Kind, Op, Phase, Schedule, Span
@@ -36,7 +35,7 @@ from spec.models.profiles import TEXTBOOK, Units
 from spec.models.states import State
 from spec.models.training import PLAIN
 from spec.models.transformer import is_layer
-from spec.models.values import FULL, Part
+from spec.models.values import Part
 from spec.plans.compose import PIPELINE, Product, factor
 from spec.plans.model_strategies import MODEL_AXES
 from spec.plans.placement import on_batch
@@ -73,8 +72,8 @@ def require_accepted(names: tuple[str, ...], parts: Sequence[Part]) -> None:
     _require_faults_are_found(plan, step)
     _require_told_of_norms(plan, step)
     _require_groups_are_apart(plan, step)
-    _require_taken_as_given(plan, step)
-    _require_shared_lie_alike(plan, step)
+    require_taken_as_given(plan, step)
+    require_shared_lie_alike(plan, step)
     _require_lines_are_told(plan, step)
 
 
@@ -104,45 +103,8 @@ def require_told_as_found(placed: Product, parts: Sequence[Part]) -> None:
     moved = replace(whole, weights=(*whole.weights, cut.weights[0]))
     others.append((moved, replace(cut, weights=cut.weights[1:])))
     for groups in others:
-        if _wrong(replace(step, groups=groups)) is None:
+        if wrong(replace(step, groups=groups)) is None:
             raise KernelError(f"accepted: {[group.schedule.micro_step for group in groups]}")
-
-
-def require_joined(one: str, other: str, parts: Sequence[Part]) -> None:
-    """Raise KernelError unless a step is rejected whose first part gives what lies as in `one`, and
-    whose next part takes it as in the `other` strategy, on the same axis: each is right by itself.
-    """
-    first, step = (derive(Product((factor(name),)), parts) for name in (one, other))
-    joined = replace(step, programs=(first.programs[0], *step.programs[1:]))
-    told = _wrong(joined)
-    if told != (step.programs[1].part.name, "takes"):
-        raise KernelError(f"{one}, then {other}: {told} is said to be wrong")
-
-
-def require_shared_alike() -> None:
-    """Raise KernelError unless parts that share a weight are accepted if, and only if, it is alike."""
-    one, zero1 = projection(), Product((factor("zero1"),))
-    for alike in (True, False):
-        wider = {weight: weight if alike else replace(weight, width=FULL) for weight in one.weights}
-        operations = (
-            replace(line, reads=tuple(wider.get(value, value) for value in line.reads))
-            for line in one.operations
-        )
-        other = replace(one, name="other", operations=tuple(operations))
-        try:
-            accepted = bool(check_step(derive(zero1, (one, other))))
-        except LayoutError:
-            accepted = False
-        if accepted is not alike:
-            raise KernelError(f"two parts share weights, alike: {alike}; accepted: {accepted}")
-
-
-def require_in_order(names: Sequence[str], parts: Sequence[Part], index: str) -> None:
-    """Raise KernelError unless a step is rejected whose axes cut an index in the other order."""
-    step = derive(Product(tuple(map(factor, names))), parts)
-    other = replace(step, orders={**step.orders, index: step.orders[index][::-1]})
-    if _wrong(step) is not None or _wrong(other) is None:
-        raise KernelError(f"{' * '.join(names)}: in the other order of {index} it is accepted")
 
 
 def require_said_by_schedules() -> None:
@@ -202,17 +164,18 @@ def _require_lines_are_told(plan: str, step: Step) -> None:
     """Raise KernelError unless of a part without a move one of its lines is said to be wrong.
 
     And unless the states' schedule of a group neither counts tokens nor divides by their number, and
-    makes no activations again; and unless of several groups the one is told that has no norm.
+    neither makes activations again nor moves them; and unless of several groups the one is told that
+    has no norm.
     """
     for number, group in enumerate(step.groups if len(step.groups) > 1 else ()):
         groups = (*step.groups[:number], _unclipped(group), *step.groups[number + 1 :])
-        if _wrong(replace(step, groups=groups), check_parts) != (number, "weights"):
+        if wrong(replace(step, groups=groups), check_parts) != (number, "weights"):
             raise KernelError(f"{plan}: {group.weights} have no norm, and that is not told")
     at = max(range(len(step.programs)), key=lambda number: len(step.programs[number].moves))
     program = step.programs[at]
     damaged = program.without(program.moves[0])
     others = (*step.programs[:at], damaged, *step.programs[at + 1 :])
-    told = _wrong(replace(step, programs=others))
+    told = wrong(replace(step, programs=others))
     if told not in [(program.part.name, line) for line in damaged.lines]:
         raise KernelError(f"{plan}: without {program.moves[0]}, {told} is said to be wrong")
     first, *rest = step.groups
@@ -220,19 +183,11 @@ def _require_lines_are_told(plan: str, step: Step) -> None:
         Op(Kind.COUNT, Phase.REDUCE, Buffer.TOKENS),
         Op(Kind.DIVIDE, Phase.REDUCE, Buffer.GRADIENTS, by=Buffer.TOTAL_TOKENS),
         Op(Kind.RECOMPUTE, Phase.REDUCE, Buffer.PARAMETERS, Buffer.ACTIVATIONS),
+        Op(Kind.OFFLOAD, Phase.REDUCE, Buffer.ACTIVATIONS, Buffer.ACTIVATIONS),
     ):
         counted = replace(first.schedule, finish=(op, *first.schedule.finish))
-        if not _wrong(replace(step, groups=(replace(first, schedule=counted), *rest))):
+        if not wrong(replace(step, groups=(replace(first, schedule=counted), *rest))):
             raise KernelError(f"{plan}: {op} is a line of the states' schedule")
-
-
-def _wrong(step: Step, checks: Callable[[Step], object] = check_step) -> Any:
-    """Where a step is wrong, apart from what the verdict says of its schedules; nothing if nowhere."""
-    try:
-        checks(step)
-    except LayoutError as error:
-        return error.at
-    return None
 
 
 def _require_faults_are_found(plan: str, step: Step) -> None:
@@ -264,7 +219,7 @@ def _require_told_of_norms(plan: str, step: Step) -> None:
         for finish, is_right in lines_beside(group.schedule, step.pipe):
             other = replace(group, schedule=replace(group.schedule, finish=finish))
             groups = (*step.groups[:number], other, *step.groups[number + 1 :])
-            if (_wrong(replace(step, groups=groups), check_parts) is None) is not is_right:
+            if (wrong(replace(step, groups=groups), check_parts) is None) is not is_right:
                 lines = " ".join(" ".join(map(str, finish)).split())
                 raise KernelError(f"{plan}: a norm's lines are {_VERDICT[not is_right]}: {lines}")
 
@@ -276,38 +231,12 @@ def _require_groups_are_apart(plan: str, step: Step) -> None:
         both = replace(one, weights=(*one.weights, *other.weights))
         rest = tuple(group for group in step.groups if group not in (one, other))
         for groups in ((twice, other, *rest), (both, *rest)):
-            if _wrong(replace(step, groups=groups)) is None:
+            if wrong(replace(step, groups=groups)) is None:
                 raise KernelError(f"{plan}: accepted, with {other.weights[0]} as {one.weights[0]}, too")
     for group in step.groups:
         for name in (name for name in group.weights if name in step.root):
-            if _wrong(replace(step, groups=(*step.groups, replace(group, weights=(name,))))) is None:
+            if wrong(replace(step, groups=(*step.groups, replace(group, weights=(name,))))) is None:
                 raise KernelError(f"{plan}: accepted, with {name} in two groups that are alike")
-
-
-def _require_taken_as_given(plan: str, step: Step) -> None:
-    """Raise KernelError unless a step is rejected whose second part takes what is given transposed."""
-    first, second, *rest = step.programs
-    takes = second.part.takes
-    if takes is None:
-        raise KernelError(f"{plan}: {second.part.name} takes nothing")
-    turned = replace(takes, indices=takes.indices[::-1])
-    part, lies = replace(second.part, takes=turned), {**second.lies, turned: second.lies[takes]}
-    programs = (first, replace(second, part=part, lies=lies), *rest)
-    if _wrong(replace(step, programs=programs), check_parts) != (part.name, "takes"):
-        raise KernelError(f"{plan}: accepted, with {part.name} that takes {turned}")
-
-
-def _require_shared_lie_alike(plan: str, step: Step) -> None:
-    """Raise KernelError unless a step is rejected of which two parts have a weight, not alike."""
-    first, *others = step.programs
-    for number, program in enumerate(others, 1):
-        for weight in {*program.part.weights} & {*first.part.weights}:
-            lies = program.lies[weight]
-            turned = {axis: WHOLE if lie.index else along("h") for axis, lie in lies.items()}
-            other = replace(program, lies={**program.lies, weight: turned})
-            programs = (*step.programs[:number], other, *step.programs[number + 1 :])
-            if _wrong(replace(step, programs=programs), check_parts) != weight.name:
-                raise KernelError(f"{plan}: accepted, with {weight} that lies in two ways")
 
 
 def _is_accepted_of_its_own(step: Step, in_micro_step: bool) -> bool:
@@ -367,7 +296,7 @@ def _require_each_layer_once(plan: str, step: Step) -> None:
         others = (replace(group, layers=layers) for layers in (group.layers.rest, EVERY_LAYER))
         for other in others if group.layers != EVERY_LAYER else ():
             groups = (*step.groups[:number], other, *step.groups[number + 1 :])
-            if _wrong(replace(step, groups=groups)) is None:
+            if wrong(replace(step, groups=groups)) is None:
                 raise KernelError(f"{plan}: accepted, with a schedule of layers {other.layers}")
 
 

@@ -1,0 +1,103 @@
+"""K5: parts that are right by themselves, and whether they fit each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from proofs.language.small_parts import projection
+from proofs.trusted.kernel import KernelError
+from spec.checking.steps import check_parts, check_step
+from spec.derivation.steps import derive
+from spec.devices.layouts import WHOLE, LayoutError, along
+from spec.language.programs import Program
+from spec.language.steps import Step
+from spec.models.values import FULL, Part
+from spec.plans.compose import Product, factor
+
+
+def wrong(step: Step, checks: Callable[[Step], object] = check_step) -> Any:
+    """Where a step is wrong, apart from what the verdict says of its schedules; nothing if nowhere."""
+    try:
+        checks(step)
+    except LayoutError as error:
+        return error.at
+    return None
+
+
+def require_joined(one: str, other: str, parts: Sequence[Part]) -> None:
+    """Raise KernelError unless a step is rejected whose first part gives what lies as in `one`, and
+    whose next part takes it as in the `other` strategy, on the same axis: each is right by itself.
+    """
+    first, step = (derive(Product((factor(name),)), parts) for name in (one, other))
+    joined = replace(step, programs=(first.programs[0], *step.programs[1:]))
+    told = wrong(joined)
+    if told != (step.programs[1].part.name, "takes"):
+        raise KernelError(f"{one}, then {other}: {told} is said to be wrong")
+
+
+def require_in_order(names: Sequence[str], parts: Sequence[Part], index: str) -> None:
+    """Raise KernelError unless a step is rejected whose axes cut an index in the other order."""
+    step = derive(Product(tuple(map(factor, names))), parts)
+    other = replace(step, orders={**step.orders, index: step.orders[index][::-1]})
+    if wrong(step) is not None or wrong(other) is None:
+        raise KernelError(f"{' * '.join(names)}: in the other order of {index} it is accepted")
+
+
+def require_shared_alike() -> None:
+    """Raise KernelError unless parts that share a weight are accepted if, and only if, it is alike."""
+    one, zero1 = projection(), Product((factor("zero1"),))
+    for alike in (True, False):
+        wider = {weight: weight if alike else replace(weight, width=FULL) for weight in one.weights}
+        operations = (
+            replace(line, reads=tuple(wider.get(value, value) for value in line.reads))
+            for line in one.operations
+        )
+        other = replace(one, name="other", operations=tuple(operations))
+        try:
+            accepted = bool(check_step(derive(zero1, (one, other))))
+        except LayoutError:
+            accepted = False
+        if accepted is not alike:
+            raise KernelError(f"two parts share weights, alike: {alike}; accepted: {accepted}")
+
+
+def require_shared_lie_alike(plan: str, step: Step) -> None:
+    """Raise KernelError unless a step is rejected of which two parts have a weight, not alike."""
+    first, *others = step.programs
+    for number, program in enumerate(others, 1):
+        for weight in {*program.part.weights} & {*first.part.weights}:
+            lies = program.lies[weight]
+            turned = {axis: WHOLE if lie.index else along("h") for axis, lie in lies.items()}
+            other = replace(program, lies={**program.lies, weight: turned})
+            programs = (*step.programs[:number], other, *step.programs[number + 1 :])
+            if wrong(replace(step, programs=programs), check_parts) != weight.name:
+                raise KernelError(f"{plan}: accepted, with {weight} that lies in two ways")
+
+
+def require_taken_as_given(plan: str, step: Step) -> None:
+    """Raise KernelError unless a step is rejected whose layer takes what is given transposed; also if
+    it is the layer that gives it, and the head that takes it.
+    """
+    first, layer, *rest = step.programs
+    others = [(first, _taking_turned(layer), *rest)]
+    if rest:
+        others.append((first, _giving_turned(layer), _taking_turned(rest[0]), *rest[1:]))
+    for programs in others:
+        if wrong(replace(step, programs=programs), check_parts) != (layer.part.name, "takes"):
+            raise KernelError(f"{plan}: accepted, with what {layer.part.name} takes transposed")
+
+
+def _taking_turned(program: Program) -> Program:
+    takes = program.part.takes
+    if takes is None:
+        raise KernelError(f"{program.part.name} takes nothing")
+    turned = replace(takes, indices=takes.indices[::-1])
+    part, lies = replace(program.part, takes=turned), {**program.lies, turned: program.lies[takes]}
+    return replace(program, part=part, lies=lies)
+
+
+def _giving_turned(program: Program) -> Program:
+    turned = replace(program.gives, indices=program.gives.indices[::-1])
+    return replace(program, gives=turned, lies={**program.lies, turned: program.lies[program.gives]})
