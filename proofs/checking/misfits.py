@@ -24,6 +24,7 @@ MISFITS: tuple[tuple[str, Kind, Buffer, Buffer | None, dict[str, Any]], ...] = (
     ("within", Kind.FORWARD, _PARAMETERS, Buffer.ACTIVATIONS, {"within": _AXIS}),
     ("within", Kind.RELEASE, Buffer.FRESH, None, {"within": _AXIS}),
     ("shift", Kind.SCALE, _GRADIENTS, None, {"shift": 1, "by": _TWICE}),
+    ("shift", Kind.ALL_REDUCE, _GRADIENTS, None, {"axes": _AXIS, "shift": 1}),
     ("span", Kind.SCALE, _GRADIENTS, None, {"span": Span.UNIT, "by": _TWICE}),
     ("span", Kind.ALL_GATHER, _PARAMETERS, _VIEW, {"axes": _AXIS}),
     ("mean", Kind.ALL_GATHER, _GRADIENTS, None, {"axes": _AXIS, "mean": True}),

@@ -34,6 +34,10 @@ def damaged_programs(program: Program) -> Iterator[Program]:
         if program.lies[line.makes][axis.name] == WHOLE:
             there = Way(axis.name, WHOLE, NOWHERE)
             yield _brought(program, line.makes, [there, Way(axis.name, NOWHERE, WHOLE)])
+        else:
+            lie = program.lies[line.makes][axis.name]
+            yield _brought(program, line.makes, [Way(axis.name, lie, lie)])  # slices change places
+    yield replace(program, returns=None)
     yield from with_other_gradients(program)
     yield from with_less_kept(program)
     for weight in program.part.weights:
