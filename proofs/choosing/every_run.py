@@ -10,16 +10,18 @@ from proofs.choosing.realisable import name_of
 from proofs.claim import claim
 from proofs.plans.listing import Listing, lines_of, listing
 from proofs.plans.matching import match, require_everywhere
-from proofs.tools.encoding import MODES, ModeSort, Terms, lift
-from proofs.trusted.kernel import Bool, Kernel, Theorem
+from proofs.tools.encoding import MODES, ModeSort, Terms, lift, realisable_placements
+from proofs.trusted.kernel import Bool, Kernel, KernelError, Theorem
 from proofs.trusted.parts import name_of as name_of_term
 from proofs.trusted.terms import And, Implies, IntSort, IntVal, Or
+from spec.checking.verdict import check
 from spec.choosing.regimes import REGIMES, FourModes, Regime, placement_of
 from spec.choosing.requirements import requirements
 from spec.choosing.space import realisable
 from spec.derivation.schedules import schedule_of
 from spec.language.schedule import Schedule
 from spec.models.states import MIXED_ADAM, BytePolicy, State
+from spec.plans.placement import BATCH
 from spec.plans.strategies import STRATEGIES
 
 NONE = -1
@@ -37,8 +39,17 @@ def strategies_and_realisable_placements_match(k: Kernel) -> tuple[Theorem, ...]
     """
     for schedule in {schedule_of(placement) for placement in STRATEGIES.values()}:
         require_everywhere(k, schedule)
+    _require_accepted(k)
     steps = Steps()
     return (match(k, steps.listed, steps.why),)
+
+
+def _require_accepted(k: Kernel) -> None:
+    """Raise KernelError unless what realisable modes derive is accepted, on two devices."""
+    for modes, placement in realisable_placements().items():
+        verdict = check(schedule_of(placement), {BATCH: 2}, micro_steps=1)
+        if not verdict.accepted:
+            raise KernelError(f"{k.claim}: what {modes} derives is rejected")
 
 
 class Steps:

@@ -76,8 +76,11 @@ def _require_copies(k: Kernel) -> None:
             expected |= {"tensor": heads, COPIES: copies[0]}
         summed = tuple(axis for axis in (COPIES,) if copies)
         cut = placed.states_of(summed).rest(State.OPTIMIZER).sharded
+        streams = {f.cuts.stream for f in placed.factors if f.cuts}
         if sizes != expected or {*placed.axes} != {*expected} or cut != ("batch", *summed):
             raise KernelError(f"{k.claim}: {devices} devices, {heads} heads: {sizes}, cut along {cut}")
+        if streams != {"s"}:
+            raise KernelError(f"{k.claim}: copies of {heads} heads cut {streams} of what goes on")
         for name in ("zero1", "fsdp-hold"):
             along = factor("tp+sp", "tensor") * factor(name, "tensor")  # it cuts heads, and states
             states = with_copies(along, {"tensor": devices}, heads, group)[0].factors[-1].states

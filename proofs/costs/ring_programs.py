@@ -58,7 +58,8 @@ ROLES = {"x": Role.STREAM, "m": Role.CONSTANT, "n": Role.CONSTANT, "c": Role.CON
 
 
 def programs_of_rings() -> Iterator[Program]:
-    """Those lines, backward in one part and in two; and with what it holds between them in a kernel.
+    """Those lines, backward in one part and in two; and with what it holds between them in a kernel,
+    but for a mask that is kept.
 
     In turn one ring, or the other, brings all its slices at once.
     """
@@ -69,7 +70,8 @@ def programs_of_rings() -> Iterator[Program]:
         lies = {value: _lies(value) for line in (*forward, *backward) for value in _values(line)}
         x, y, dx, dy = (_value(name, inside) for name in ("x", "y", "dx", "dy"))
         part = Part("part", (), x, y)
-        yield Program(part, axes, forward, backward, y, dy, dx, {}, (), lies, waiting)
+        kept = (_value("m", inside),) if inside else ()
+        yield Program(part, axes, forward, backward, y, dy, dx, {}, kept, lies, waiting)
 
 
 def _lines(text: str) -> list[str]:

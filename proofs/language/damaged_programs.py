@@ -37,7 +37,7 @@ def damaged_programs(program: Program) -> Iterator[Program]:
         else:
             lie = program.lies[line.makes][axis.name]
             yield _brought(program, line.makes, [Way(axis.name, lie, lie)])  # slices change places
-    yield replace(program, returns=None)
+    yield from _with_terms_apart(program)
     yield from with_other_gradients(program)
     yield from with_less_kept(program)
     for weight in program.part.weights:
@@ -106,6 +106,16 @@ def with_other_functions(program: Program) -> Iterator[tuple[Line, Program]]:
         if isinstance(line, Operation) and line.does in (Does.APPLY, Does.NORMALISE):
             other = replace(line, function="another")
             yield other, _with_lines(program, {line: other})
+
+
+def _with_terms_apart(program: Program) -> Iterator[Program]:
+    """With products that are not summed in what it returns, if an operation makes that."""
+    for line in program.backward:
+        if isinstance(line, Operation) and line.makes == program.returns:
+            indices = dict.fromkeys(index for value in line.reads for index in value.indices)
+            returns = replace(line.makes, indices=tuple(indices))
+            other = _with_lines(program, {line: line.on(line.reads, returns)})
+            yield replace(other, returns=returns)
 
 
 def with_another_added(program: Program) -> Program:

@@ -68,7 +68,10 @@ def _require_units(plan: str, product: Product, parts: Sequence[Part]) -> None:
     And of no others; weights that are one vector, or have owners, have no units.
     """
     plain = derive(product, parts)
-    several = {name for name, of in plain.uses.items() if len(of) > 1 and product.pipe is None}
+    several = {name for name, of in plain.uses.items() if len(of) > 1}
+    if {*plain.shared_weights} != (several if product.pipe else set()):
+        raise KernelError(f"{plan}: {plain.shared_weights} are said to be on several stages")
+    several = set() if product.pipe else several
     for units, padding, whole in (
         (Units.LAYER, Padding.ELEMENT, several),
         (Units.PARAMETER, Padding.ROW, several),

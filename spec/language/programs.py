@@ -113,11 +113,14 @@ class Program:
 
     @cached_property
     def held_between(self) -> tuple[Value, ...]:
-        """What the second part of backward reads and does not make: it is held from the first on."""
+        """What the second part of backward reads and does not make: it is held from the first on.
+
+        Of constants those that are kept.
+        """
         _, second = self.parts_of_backward
         made = {line.makes for line in second}
         read = dict.fromkeys(value for line in second for value in line.reads if value not in made)
-        return tuple(value for value in read if value.role is not Role.CONSTANT)
+        return tuple(v for v in read if v.role is not Role.CONSTANT or v in self.kept)
 
     @property
     def stored_between(self) -> tuple[Value, ...]:

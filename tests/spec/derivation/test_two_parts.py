@@ -9,11 +9,12 @@ from psem_model.predict.closed import symbolic
 from psem_model.predict.gpt import gpt
 from spec.checking.programs import check_program
 from spec.costs.model_costs import fullest_moment, kept_bytes, waiting_bytes
+from spec.derivation.programs import program_of
 from spec.derivation.two_parts import gradients_last, multiplied
 from spec.devices.layouts import LayoutError
 from spec.language.moves import Move
 from spec.models.transformer import EMBEDDING, HEAD, LAYER
-from spec.models.values import Role
+from spec.models.values import Builder, Role, Value
 from tests.support.examples import examples
 from tests.support.transformers import plans
 
@@ -119,6 +120,17 @@ def test_what_is_held_for_the_second_part_is_not_counted_while_that_computes():
     assert fullest_moment(program, sizes, {"a": 2}) == terms + their_sum + cotangent
     inputs, others = 2 * 2 * (1 + 10 + 10), 2 * 2 * (10 + 10)
     assert waiting_bytes(program, sizes, {"a": 2}) == inputs + others + cotangent
+
+
+def test_samples_that_are_kept_wait_for_the_gradient_of_their_matrix():
+    pixels = Value("pixels", ("b", "n"), Role.CONSTANT, width=2)
+    part = Builder("patches", None)
+    weight = Value("patch_weight", ("n", "h"), Role.WEIGHT)
+    patches = part.contract(pixels, weight, Value("patches_out", ("b", "h"), Role.STREAM))
+    program = gradients_last(program_of(part.part(patches), ()))
+    assert {*program.held_between} == {pixels, program.seed}
+    b, n, h = 3, 5, 7
+    assert waiting_bytes(program, {"b": b, "n": n, "h": h}, {}) == 2 * b * n + 2 * b * h
 
 
 def test_what_the_second_part_alone_reads_is_gathered_in_it():
