@@ -155,12 +155,13 @@ def _forms(k: Kernel) -> list[Theorem]:
     for modes in placed:
         placement = placement_of(modes)
         derived = cost(placement, sizes, m)
-        form = closed_form(placement).at(Point(psi, c, m, tuple(widths)))
+        form = closed_form(placement)
+        at, of_sent = (Point(whole, c, m, tuple(widths)) for whole in (psi, (n - 1) * c))
         equal.setdefault(modes[0], []).append(
             And(
-                derived.resting == form.resting,
-                derived.sent == form.sent * ((n - 1) * c),
-                derived.host == form.host,
+                derived.resting == form.resting.at(at),
+                derived.sent == form.sent.at(of_sent),
+                derived.host == form.host.at(at),
             )
         )
     return [k.prove(f"costs_of_{mode.name.lower()}_parameters", _all(e)) for mode, e in equal.items()]

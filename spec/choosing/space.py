@@ -155,9 +155,10 @@ def closed_form(placement: Placement) -> CostForm:
         sizes = Sizes(int(not sliced), {BATCH: 2}, BytePolicy(w, g, k), None, _Slice(int(sliced)))
         none, one = (cost(placement, sizes, micro_steps) for micro_steps in (0, 1))
         parts = (none.resting, one.resting), (none.sent, one.sent), (none.host, one.host)
-        for terms, (once, both) in zip(found, parts, strict=True):
-            terms.append((CostTerm(width, sliced, False), once))
-            terms.append((CostTerm(width, sliced, True), both - once))
+        for i, (once, both) in enumerate(parts):
+            apart = sliced and i != 1  # what is sent is slices, all of it
+            found[i].append((CostTerm(width, apart, False), once))
+            found[i].append((CostTerm(width, apart, True), both - once))
     return CostForm(*map(sum_of, found))
 
 
