@@ -26,7 +26,8 @@ FORWARD = """
     t.ab: v.ab m.ab k.a n.b
     u.ab: t.ab n.b m.a
     r.a: +b u.ab
-    s.ab: @b r.a
+    y1.a: r.a w
+    s.ab: @b y1.a
     j.ab: s.ab m.ab
     l.a: +b j.ab
     o.a: l.a m.a

@@ -224,6 +224,9 @@ def accepted_rules() -> frozenset[Rule]:
                 made = result(operation, axis, *lies)
             except LayoutError:
                 continue
+            is_cut = operation.over and along(operation.over) in lies
+            if not axis.in_time and (is_cut or (operation.backward and {*lies[2:]} - {lies[0]})):
+                raise KernelError(f"{operation}: accepted, and its operands lie as {lies}")
             found |= rules_of(operation, axis, lies, made)
     return frozenset(found)
 

@@ -31,6 +31,7 @@ from proofs.language.single_rules import (
     of_slices,
     require_fit,
     require_gathered_again,
+    require_held_along,
     require_in_full,
     require_in_terms,
     require_kept_as_gathered,
@@ -73,6 +74,7 @@ from spec.models.transformer import (
     USUAL_NORMS,
     Latent,
     Transformer,
+    with_masks,
 )
 from spec.models.values import Operation, Part, Role, Value
 from spec.plans.model_strategies import MODEL_AXES, copies_within
@@ -308,6 +310,7 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     require_in_terms()
     require_kept_as_gathered(layer(LLAMA), "attention_norm")
     require_gathered_again(layer(LLAMA))
+    require_held_along(layer(LLAMA), (TENSOR, MODEL_AXES["cp-all-gather"]))
     for axis in AXES:
         for damaged in damaged_programs(program_of(projection(), (axis,))):
             must_reject(check_program, damaged)
@@ -393,6 +396,7 @@ def recomputed_values_are_the_values(k: Kernel) -> tuple[Theorem, ...]:
             require_same_gradients(part, axis)
     for axis in AXES:
         _require_pairs(layer(GPT), axis)
+    _require_mask_kept(with_masks(replace(LLAMA, masked=True), tokens=4))
     return (_made_again(k),)
 
 
@@ -415,6 +419,13 @@ def _require_pairs(part: Part, axis: Axis) -> None:
     for value in (value for value in more if value.width and value in plain.kept):
         if not {"s", "u"} <= {*value.indices}:
             raise KernelError(f"{part.name} on {axis.name}: {value} is made again with attention")
+
+
+def _require_mask_kept(model: Transformer) -> None:
+    """Raise KernelError unless a mask that heads share is kept where pairs of tokens are made again."""
+    program = program_of(layer(model, *model.kinds), (TENSOR,), PAIRS)
+    if not any(value.repeats for value in program.kept):
+        raise KernelError(f"{program.part.name}: the mask of pairs is made again")
 
 
 def _made_again(k: Kernel) -> Theorem:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -12,7 +12,7 @@ from spec.checking.programs import check_program
 from spec.derivation.programs import EVERYTHING, program_of
 from spec.derivation.two_parts import gradients_last
 from spec.devices.layouts import PARTIAL, WHOLE, along
-from spec.language.moves import Axis, move_of
+from spec.language.moves import Axis, Move, move_of
 from spec.language.programs import Program
 from spec.models.values import (
     FULL,
@@ -163,6 +163,18 @@ def require_kept_as_gathered(part: Part, name: str) -> None:
         is_gathered = {value: program.lies[value] == {_TENSOR.name: WHOLE} for value in program.kept}
         if any(is_gathered[value] for value in program.kept if value.plain_name == name) is not says:
             raise KernelError(f"{part.name}: {name} is kept as it lies, held: {says}")
+
+
+def require_held_along(part: Part, axes: Sequence[Axis]) -> None:
+    """Raise KernelError unless, of axes along which values are gathered, they are kept so along those
+    alone that hold them.
+    """
+    for holding in axes:
+        program = program_of(part, tuple(replace(axis, held=axis is holding) for axis in axes))
+        gathered = {m.makes: m.axis for m in program.forward if isinstance(m, Move) and m.before.index}
+        along_axes = {gathered[value] for value in program.kept if value in gathered}
+        if along_axes != {holding.name}:
+            raise KernelError(f"{part.name}: kept as gathered along {along_axes}, not {holding.name}")
 
 
 def require_spread_in_slices() -> None:

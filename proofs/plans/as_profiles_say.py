@@ -30,7 +30,12 @@ def _require_states(plan: str, product: Product, parts: Sequence[Part]) -> None:
     """Raise KernelError unless states are where the product says, and summed as a profile says along
     axes that cut weights; and gradients that rest in slices leave none.
     """
-    along = derive(product, parts).gradients_over()
+    step = derive(product, parts)
+    lies = [program.lies[w] for program in step.programs for w in program.part.weights]
+    cut_along = {axis for each in lies for axis, lie in each.items() if lie.index}
+    if {*product.cuts_weights} != cut_along:
+        raise KernelError(f"{plan}: weights are cut along {cut_along}, not {product.cuts_weights}")
+    along = step.gradients_over()
     over_cuts = any({*summed} & {*product.cuts_weights} for summed, _ in along.values())
     others = replace(TEXTBOOK, uses=2), replace(TEXTBOOK, sums_first=True)
     for profile in (*others, TEXTBOOK) if over_cuts else (TEXTBOOK,):

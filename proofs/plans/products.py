@@ -102,7 +102,7 @@ def products_of_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
     require_in_order(("zero1", "cp", "tp+sp"), parts(GPT), "s")
     require_said_by_schedules()
     require_clipped()
-    for name in SHARED:
+    for name in (*SHARED, "fsdp-hold"):
         require_one_schedule(name, parts(GPT))
     require_shared_alike()
     require_words_mean()
