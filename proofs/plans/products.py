@@ -20,6 +20,7 @@ from proofs.plans.steps import (
     require_clipped,
     require_norms,
     require_one_schedule,
+    require_restricted,
     require_said_by_schedules,
     require_told_as_found,
 )
@@ -101,6 +102,7 @@ def products_of_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
     require_joined("tp", "tp+sp", parts(GPT))
     require_in_order(("zero1", "cp", "tp+sp"), parts(GPT), "s")
     require_said_by_schedules()
+    require_restricted()
     require_clipped()
     for name in (*SHARED, "fsdp-hold"):
         require_one_schedule(name, parts(GPT))

@@ -36,9 +36,10 @@ from spec.models.states import State
 from spec.models.training import PLAIN
 from spec.models.transformer import is_layer
 from spec.models.values import Part
-from spec.plans.compose import PIPELINE, Product, factor
+from spec.plans.compose import PIPELINE, Product, factor, restricted
 from spec.plans.model_strategies import MODEL_AXES
-from spec.plans.placement import on_batch
+from spec.plans.modes import Mode
+from spec.plans.placement import on_batch, place_states
 from spec.plans.strategies import STRATEGIES
 
 Programs = Sequence[Program]
@@ -118,6 +119,17 @@ def require_said_by_schedules() -> None:
             raise KernelError(f"{name}: of a model of which nothing is known its schedule says all")
     for activations in "M", "S*", "O":
         check_step(step_of(schedule_of(on_batch("R", "R", "R", activations)), (opaque(),)))
+
+
+def require_restricted() -> None:
+    """Raise KernelError unless strategies, with copies along one axis more, are on their own what they
+    were, on the host too.
+    """
+    for name, placed in STRATEGIES.items():
+        modes = {state: {**dict(found), "copies": Mode.REPLICATED} for state, found in placed.modes}
+        wider = place_states((*placed.axes, "copies"), modes, placed.hold)
+        if restricted(wider, placed.axes) != replace(placed, whole=()):
+            raise KernelError(f"{name}: with copies along one axis more it is another on its own")
 
 
 def require_clipped() -> None:
