@@ -23,10 +23,15 @@ class Way(NamedTuple):
     in_turns: bool = False
 
 
+def without_moves(program: Program) -> Iterator[Program]:
+    """Without each of its moves."""
+    yield from map(program.without, program.moves)
+
+
 def damaged_programs(program: Program) -> Iterator[Program]:
     """A program on one axis with one thing wrong: a move, a gradient, or what is kept."""
     (axis,) = program.axes
-    yield from map(program.without, program.moves)
+    yield from without_moves(program)
     for move in program.moves:
         yield _brought(program, move.makes, [Way(move.axis, move.before, move.after, move.in_turns)])
         yield _with_lines(program, {move: replace(move, in_turns=not move.in_turns)})
@@ -50,7 +55,7 @@ def damaged_programs(program: Program) -> Iterator[Program]:
 def damaged_rings(program: Program) -> Iterator[Program]:
     """A program of a layer on a ring, with one thing wrong."""
     (axis,) = program.axes
-    yield from map(program.without, program.moves)
+    yield from without_moves(program)
     yield from with_other_gradients(program)
     yield from with_less_kept(program)
     yield from _with_loops_cut(program)

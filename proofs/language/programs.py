@@ -23,6 +23,7 @@ from proofs.language.damaged_programs import (
     with_operands_turned,
     with_other_functions,
     with_other_gradients,
+    without_moves,
 )
 from proofs.language.line_by_line import read_earlier, so_of_every_line
 from proofs.language.listed_programs import ListedPrograms, ProgramListing
@@ -37,6 +38,7 @@ from proofs.language.single_rules import (
     require_kept_as_gathered,
     require_loops,
     require_names,
+    require_products_of_rows,
     require_right,
     require_spread_in_slices,
     require_sums,
@@ -292,7 +294,8 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     of_no_turn, *sent_home = on_a_ring(program_of(layer(LLAMA), (MODEL_AXES["cp-all-gather"],)), RING)
     require_right([of_no_turn, *_right_ones()])
     another = with_another_added(program_of(added_twice(), (TENSOR,)))
-    for damaged in (*damaged_rings(ring), *with_less_kept(sliced), *sent_home, another):
+    mixed = without_moves(program_of(talking_heads(), (RING,)))
+    for damaged in (*damaged_rings(ring), *with_less_kept(sliced), *sent_home, another, *mixed):
         must_reject(check_program, damaged)
     for line, damaged in (*with_other_functions(ring), *with_other_functions(sliced)):
         if must_reject(check_program, damaged) != line:
@@ -308,6 +311,7 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     require_loops(layer(LLAMA), RING, OTHER_RING)
     require_spread_in_slices()
     require_in_terms()
+    require_products_of_rows()
     require_kept_as_gathered(layer(LLAMA), "attention_norm")
     require_gathered_again(layer(LLAMA))
     require_held_along(layer(LLAMA), (TENSOR, MODEL_AXES["cp-all-gather"]))

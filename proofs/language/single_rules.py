@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 from proofs.language.small_parts import spread, used_twice
 from proofs.trusted.kernel import KernelError
@@ -14,6 +15,7 @@ from spec.derivation.two_parts import gradients_last
 from spec.devices.layouts import PARTIAL, WHOLE, along
 from spec.language.moves import Axis, Move, move_of
 from spec.language.programs import Program
+from spec.meaning.terms import Terms
 from spec.models.values import (
     FULL,
     WRITTEN,
@@ -163,6 +165,35 @@ def require_kept_as_gathered(part: Part, name: str) -> None:
         is_gathered = {value: program.lies[value] == {_TENSOR.name: WHOLE} for value in program.kept}
         if any(is_gathered[value] for value in program.kept if value.plain_name == name) is not says:
             raise KernelError(f"{part.name}: {name} is kept as it lies, held: {says}")
+
+
+def require_products_of_rows() -> None:
+    """Raise KernelError unless backward of a softmax may read, of each row, the sum of the products of
+    its cotangent and what it gave: of these two, or of what made the one and is made of the other; and
+    not of two that have other indices.
+    """
+    scores, shares = (Value(name, ("b", "s", "u")) for name in ("scores", "shares"))
+    values, rows = Value("values", ("u", "d"), Role.WEIGHT), Value("rows", ("b", "s"))
+    made = Value("made", ("b", "s", "d"))
+    for indices, is_right in ((("b", "s", "d"), True), (("b", "s", "d", "u"), False)):
+        terms, of_made = Terms(), Value("cotangent", indices)
+        known = {each: terms.given(each) for each in (scores, values, of_made)}
+
+        def run(does: Does, reads: tuple[Value, ...], makes: Value, *how: Any) -> int:
+            numbers = [known[each] for each in reads]  # noqa: B023
+            number = terms.made(Operation(does, reads, makes, *how), numbers)  # noqa: B023
+            return known.setdefault(makes, number)  # noqa: B023
+
+        run(Does.NORMALISE, (scores,), shares, "softmax", "u")
+        run(Does.CONTRACT, (shares, values), made)
+        cotangent = replace(shares, name="d shares")
+        run(Does.CONTRACT, (of_made, values), cotangent)
+        run(Does.CONTRACT, (of_made, made), rows)
+        backward = ("softmax", "u", (), True)
+        plain, told = (replace(scores, name=name) for name in ("plain", "told"))
+        found = run(Does.NORMALISE, (cotangent, shares, rows), told, *backward)
+        if (found == run(Does.NORMALISE, (cotangent, shares), plain, *backward)) is not is_right:
+            raise KernelError(f"backward of a softmax that reads products of {indices}: not {is_right}")
 
 
 def require_held_along(part: Part, axes: Sequence[Axis]) -> None:

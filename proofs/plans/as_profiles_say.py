@@ -37,14 +37,20 @@ def _require_states(plan: str, product: Product, parts: Sequence[Part]) -> None:
         raise KernelError(f"{plan}: weights are cut along {cut_along}, not {product.cuts_weights}")
     along = step.gradients_over()
     over_cuts = any({*summed} & {*product.cuts_weights} for summed, _ in along.values())
-    others = replace(TEXTBOOK, uses=2), replace(TEXTBOOK, sums_first=True)
+    others = (
+        replace(TEXTBOOK, uses=2, each=True, stays=True),
+        replace(TEXTBOOK, sums_first=True, sums_whole=True),
+    )
     for profile in (*others, TEXTBOOK) if over_cuts else (TEXTBOOK,):
         step = derive(product, parts, profile=profile)
         for name, over in along.items():
             placed = product.states_of(*over)
             cut = tuple(axis for axis in placed.axes if axis in product.cuts_weights)
             first, again = (cut if says else () for says in (profile.sums_first, profile.uses == 2))
-            summed = replace(placed, summed_first=first, summed_again=again, uses=profile.uses)
+            says_of_all = {
+                word: getattr(profile, word) for word in ("uses", "each", "stays", "sums_whole")
+            }
+            summed = replace(placed, summed_first=first, summed_again=again, **says_of_all)
             (group,) = (group for group in step.groups if name in group.weights)
             if group.schedule != schedule_of(summed):
                 raise KernelError(f"{plan}: {name} is placed, or summed, otherwise than is said")
@@ -55,15 +61,17 @@ def _require_states(plan: str, product: Product, parts: Sequence[Part]) -> None:
 
 def _require_axes(plan: str, product: Product, parts: Sequence[Part]) -> None:
     """Raise KernelError unless what is gathered is held, and rings bring all at once and sum in fp32,
-    just where a profile says so.
+    just where a profile says so; or the product says that it is held.
     """
-    for says in (False, True):
-        profile = replace(TEXTBOOK, holds=says, rings_in_full=says, at_once=says)
-        for axis in derive(product, parts[:1], profile=profile).programs[0].axes:
-            held, of_ring = (
-                says and is_so for is_so in (axis.name not in product.batch_axes, axis.ring)
-            )
-            if (axis.held, axis.in_full, axis.at_once) != (held, bool(of_ring), bool(of_ring)):
+    given = (replace(f, cuts=replace(f.cuts, held=True)) if f.cuts else f for f in product.factors)
+    holding = Product(tuple(given))
+    for plan_holds, says in ((False, False), (False, True), (True, False)):
+        profile = replace(TEXTBOOK, holds=says, rings_in_full=says, at_once=says or plan_holds)
+        derived = derive(holding if plan_holds else product, parts[:1], profile=profile)
+        for axis in derived.programs[0].axes:
+            held = (says or plan_holds) and axis.name not in product.batch_axes
+            in_full, at_once = (bool(axis.ring) and is_so for is_so in (says, profile.at_once))
+            if (axis.held, axis.in_full, axis.at_once) != (held, in_full, at_once):
                 raise KernelError(f"{plan}: along {axis.name} it is otherwise than the profile says")
 
 

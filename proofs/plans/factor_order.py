@@ -98,12 +98,14 @@ def _require_refused(k: Kernel) -> None:
     Of which two place states along one axis, or cut a model; hold, and release; or are over all axes.
     """
     some = [("pp", "a"), ("tp", "a"), ("tp", "b"), ("dp", "a"), ("zero3", "b"), ("fsdp-hold", "c")]
-    for factors in permutations((*some, ("zero1+all", "c"), ("zero2+all", "b")), 3):
+    over_all = ("zero1+all", "c"), ("zero2+all", "b"), ("zero3+all", "a")
+    for factors in permutations((*some, *over_all), 3):
         names, axes = zip(*factors, strict=True)
         cuts = [(axis, True) for name, axis in factors if name in ("pp", "tp")]
         places = [*cuts, *((axis, False) for name, axis in factors if name != "tp")]
         refused = len({*places}) < len(places) or {*names} >= {"zero3", "fsdp-hold"}
-        refused |= {*names} >= {"zero1+all", "zero2+all"}
+        refused |= {*names} >= {"zero3+all", "fsdp-hold"}
+        refused |= sum(name.endswith("+all") for name in names) > 1
         try:
             Product(tuple(map(factor, names, axes)))
         except (OverlapError, HoldError, OverAllError):

@@ -41,7 +41,7 @@ def lines(text, **options):
 
 def test_what_is_gathered_in_fewer_bytes_is_told_at_its_lines():
     root, layers = [("micro_step", 0, 4, 2)], [("micro_step", 0, 4, 2), ("micro_step", 3, 4, 2)]
-    head = [("backward", 5, 4, 2)]  # the cotangent of the logits' copy in fp32
+    head = [("backward", 6, 4, 2)]  # the cotangent of the copy in fp32; exp is made again first
     assert lines("zero3(8)", profile="fsdp2") == head + root + layers  # the root's weights are held
     found = checked("zero3(8)", profile="fsdp2")
     assert found.accepted
