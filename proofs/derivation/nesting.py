@@ -14,13 +14,14 @@ from spec.checking.steps import check_orders, cut_twice
 from spec.derivation.nesting import AxisOrders, axis_orders, families
 from spec.derivation.programs import FROM_SLICES, program_of
 from spec.devices.hierarchy import device_number
-from spec.devices.layouts import LayoutError, Lies
+from spec.devices.layouts import WHOLE, LayoutError, Lies, along
 from spec.devices.mesh import Axes, first_element
+from spec.language.moves import move_of
 from spec.language.programs import Program
 from spec.language.steps import Step
 from spec.models.parts import parts
 from spec.models.transformer import Transformer
-from spec.models.values import Operation
+from spec.models.values import Operation, Value
 from spec.plans.model_strategies import MODEL_AXES
 
 MODEL = Transformer(
@@ -53,6 +54,7 @@ def slices_are_chunks_along_the_inner_axis(k: Kernel) -> tuple[Theorem, ...]:
     pairs = (*combinations_with_replacement(MODEL_AXES, 2), ("ep", "tp+sp"))  # and one the other way
     moved = [names for names in pairs if _require_orders(names)]
     _require_refused(k)
+    _require_within_turns(k)
     if not moved:
         raise KernelError(f"{k.claim}: no two axes cut an index that is moved")
     outer, inner, m, c, x = k.integers("outer inner m c x")
@@ -134,6 +136,19 @@ def _require_refused(k: Kernel) -> None:
         if {*found.values()} == {("a", "b", "c")}:
             return
     raise KernelError(f"{k.claim}: of two orders that contradict one another {found} is said")
+
+
+def _require_within_turns(k: Kernel) -> None:
+    """Raise KernelError unless what is joined in a turn of a ring is joined within the ring's slices."""
+    other, ring = axes = MODEL_AXES["tp+sp"], MODEL_AXES["cp"]
+    cut, slices = along("s"), Value("slices", ("s",))
+    lies = {other.name: cut, ring.name: WHOLE, ring.turns: cut}
+    move = move_of(slices, other.name, cut, WHOLE)
+    of_both = {slices: lies, move.makes: {**lies, other.name: WHOLE}}
+    program = program_of(parts(MODEL)[0], axes)
+    alone = replace(program, forward=(move,), backward=(), lies=of_both)
+    if axis_orders((alone,))["s"] != (ring.name, other.name):
+        raise KernelError(f"{k.claim}: {move} in a turn of {ring.name} is not within its slices")
 
 
 def _moved(programs: Sequence[Program], devices: Axes) -> dict[Moved, Program]:
