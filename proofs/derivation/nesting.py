@@ -139,7 +139,7 @@ def _require_refused(k: Kernel) -> None:
 
 
 def _require_within_turns(k: Kernel) -> None:
-    """Raise KernelError unless what is joined in a turn of a ring is joined within the ring's slices."""
+    """Raise KernelError unless what is joined in a turn of a ring is joined within its slices."""
     other, ring = axes = MODEL_AXES["tp+sp"], MODEL_AXES["cp"]
     cut, slices = along("s"), Value("slices", ("s",))
     lies = {other.name: cut, ring.name: WHOLE, ring.turns: cut}
