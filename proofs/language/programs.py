@@ -46,7 +46,6 @@ from proofs.language.single_rules import (
     with_gradients_last,
 )
 from proofs.language.small_parts import (
-    added_twice,
     log_totals,
     many_uses,
     of_rows,
@@ -293,7 +292,7 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     sliced = program_of(layer(GPT), (MODEL_AXES["tp+sp"],))
     of_no_turn, *sent_home = on_a_ring(program_of(layer(LLAMA), (MODEL_AXES["cp-all-gather"],)), RING)
     require_right([of_no_turn, *_right_ones()])
-    another = with_another_added(program_of(added_twice(), (TENSOR,)))
+    another = with_another_added(program_of(used_twice(), (TENSOR,)))
     mixed = without_moves(program_of(talking_heads(), (RING,)))
     for damaged in (*damaged_rings(ring), *with_less_kept(sliced), *sent_home, another, *mixed):
         must_reject(check_program, damaged)
@@ -336,7 +335,6 @@ def _right_ones() -> Iterator[Program]:
     yield program_of(layer(OLMO_2), (whole_along, copies_within(whole_along)))
     for part, axis in product((of_rows(), log_totals(), many_uses()), (TENSOR, MODEL_AXES["tp"])):
         yield program_of(part, (axis,))
-    yield program_of(added_twice(), (TENSOR,))
     for part in (projection(), used_twice()):
         yield with_gradients_last(program_of(part, (whole_along,)))
     for axes in ((RING,), (TENSOR,), (RING, TENSOR)):

@@ -172,28 +172,34 @@ def require_products_of_rows() -> None:
     its cotangent and what it gave: of these two, or of what made the one and is made of the other; and
     not of two that have other indices.
     """
+    for indices, is_right in ((("b", "s", "d"), True), (("b", "s", "d", "u"), False)):
+        if _tells_nothing(Value("cotangent", indices)) is not is_right:
+            raise KernelError(f"backward of a softmax that reads products of {indices}: not {is_right}")
+
+
+def _tells_nothing(of_made: Value) -> bool:
+    """Whether backward of a softmax is the same if it reads, of each row, the sum of the products of a
+    cotangent and what is made of its shares.
+    """
     scores, shares = (Value(name, ("b", "s", "u")) for name in ("scores", "shares"))
     values, rows = Value("values", ("u", "d"), Role.WEIGHT), Value("rows", ("b", "s"))
-    made = Value("made", ("b", "s", "d"))
-    for indices, is_right in ((("b", "s", "d"), True), (("b", "s", "d", "u"), False)):
-        terms, of_made = Terms(), Value("cotangent", indices)
-        known = {each: terms.given(each) for each in (scores, values, of_made)}
+    made, cotangent = Value("made", ("b", "s", "d")), replace(shares, name="d shares")
+    terms = Terms()
+    known = {each: terms.given(each) for each in (scores, values, of_made)}
 
-        def run(does: Does, reads: tuple[Value, ...], makes: Value, *how: Any) -> int:
-            numbers = [known[each] for each in reads]  # noqa: B023
-            number = terms.made(Operation(does, reads, makes, *how), numbers)  # noqa: B023
-            return known.setdefault(makes, number)  # noqa: B023
+    def run(does: Does, reads: tuple[Value, ...], makes: Value, *how: Any) -> int:
+        number = terms.made(Operation(does, reads, makes, *how), [known[each] for each in reads])
+        return known.setdefault(makes, number)
 
-        run(Does.NORMALISE, (scores,), shares, "softmax", "u")
-        run(Does.CONTRACT, (shares, values), made)
-        cotangent = replace(shares, name="d shares")
-        run(Does.CONTRACT, (of_made, values), cotangent)
-        run(Does.CONTRACT, (of_made, made), rows)
-        backward = ("softmax", "u", (), True)
-        plain, told = (replace(scores, name=name) for name in ("plain", "told"))
-        found = run(Does.NORMALISE, (cotangent, shares, rows), told, *backward)
-        if (found == run(Does.NORMALISE, (cotangent, shares), plain, *backward)) is not is_right:
-            raise KernelError(f"backward of a softmax that reads products of {indices}: not {is_right}")
+    run(Does.NORMALISE, (scores,), shares, "softmax", "u")
+    run(Does.CONTRACT, (shares, values), made)
+    run(Does.CONTRACT, (of_made, values), cotangent)
+    run(Does.CONTRACT, (of_made, made), rows)
+    plain, told = (
+        run(Does.NORMALISE, reads, replace(scores, name=name), "softmax", "u", (), True)
+        for name, reads in (("plain", (cotangent, shares)), ("told", (cotangent, shares, rows)))
+    )
+    return plain == told
 
 
 def require_held_along(part: Part, axes: Sequence[Axis]) -> None:

@@ -23,26 +23,16 @@ def projection() -> Part:
 
 
 def used_twice() -> Part:
-    """Two products with one matrix, added up, and one with another."""
+    """Two products with one matrix, the one added twice to the other, and one with another matrix."""
     two = projection()
     up, down = two.operations
     takes, matrix = up.reads
     squares = Operation(Does.CONTRACT, (takes, takes), Value("squares", takes.indices))
     other = up.on((squares.makes, matrix), replace(up.makes, name="other"))
-    both = Operation(Does.ADD, (up.makes, other.makes), replace(up.makes, name="both"))
-    last = down.on((both.makes, down.reads[1]), down.makes)
-    return replace(two, name="used_twice", operations=(up, squares, other, both, last))
-
-
-def added_twice() -> Part:
-    """Two products, of which the one is added twice to the other: x + (x + y)."""
-    two = projection()
-    up, down = two.operations
-    other = up.on((up.reads[0], replace(up.reads[1], name="other_up")), replace(up.makes, name="other"))
     once = Operation(Does.ADD, (up.makes, other.makes), replace(up.makes, name="once"))
     twice = Operation(Does.ADD, (up.makes, once.makes), replace(up.makes, name="twice"))
     last = down.on((twice.makes, down.reads[1]), down.makes)
-    return replace(two, name="added_twice", operations=(up, other, once, twice, last))
+    return replace(two, name="used_twice", operations=(up, squares, other, once, twice, last))
 
 
 def of_rows() -> Part:
