@@ -17,7 +17,7 @@ from spec.models.values import FULL, Part
 from spec.plans.compose import Product, factor
 
 
-def wrong(step: Step, checks: Callable[[Step], object] = check_step) -> Any:
+def wrong(step: Step, checks: Callable[[Step], object] = check_parts) -> Any:
     """Where a step is wrong, apart from what the verdict says of its schedules; nothing if nowhere."""
     try:
         checks(step)
@@ -32,7 +32,7 @@ def require_joined(one: str, other: str, parts: Sequence[Part]) -> None:
     """
     first, step = (derive(Product((factor(name),)), parts) for name in (one, other))
     joined = replace(step, programs=(first.programs[0], *step.programs[1:]))
-    told = wrong(joined)
+    told = wrong(joined, check_step)
     if told != (step.programs[1].part.name, "takes"):
         raise KernelError(f"{one}, then {other}: {told} is said to be wrong")
 
@@ -41,7 +41,7 @@ def require_in_order(names: Sequence[str], parts: Sequence[Part], index: str) ->
     """Raise KernelError unless a step is rejected whose axes cut an index in the other order."""
     step = derive(Product(tuple(map(factor, names))), parts)
     other = replace(step, orders={**step.orders, index: step.orders[index][::-1]})
-    if wrong(step) is not None or wrong(other) is None:
+    if wrong(step, check_step) is not None or wrong(other, check_step) is None:
         raise KernelError(f"{' * '.join(names)}: in the other order of {index} it is accepted")
 
 
@@ -72,7 +72,7 @@ def require_shared_lie_alike(plan: str, step: Step) -> None:
             turned = {axis: WHOLE if lie.index else along("h") for axis, lie in lies.items()}
             other = replace(program, lies={**program.lies, weight: turned})
             programs = (*step.programs[:number], other, *step.programs[number + 1 :])
-            if wrong(replace(step, programs=programs), check_parts) != weight.name:
+            if wrong(replace(step, programs=programs)) != weight.name:
                 raise KernelError(f"{plan}: accepted, with {weight} that lies in two ways")
 
 
@@ -85,7 +85,7 @@ def require_taken_as_given(plan: str, step: Step) -> None:
     if rest:
         others.append((first, _giving_turned(layer), _taking_turned(rest[0]), *rest[1:]))
     for programs in others:
-        if wrong(replace(step, programs=programs), check_parts) != (layer.part.name, "takes"):
+        if wrong(replace(step, programs=programs)) != (layer.part.name, "takes"):
             raise KernelError(f"{plan}: accepted, with what {layer.part.name} takes transposed")
 
 

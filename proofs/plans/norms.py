@@ -26,7 +26,7 @@ DEVICES = 2  # along each axis but that of stages
 STAGES = 3  # of which one has neither the embedding nor the head
 Device = Mapping[str, int]  # its number along each axis
 Slice = tuple[str, tuple[tuple[str, int], ...]]  # of a weight, and whose it is along what cuts it
-Norm = Mapping[Slice, Fraction | int]  # how often the square of each slice is in it
+Norm = tuple[Fraction | int, ...]  # how often the square of each slice is in it
 
 
 def axes_of(step: Step) -> Axes:
@@ -42,20 +42,19 @@ def every_slice_counts_once(step: Step) -> bool:
     along = [range(STAGES if axis == step.pipe else DEVICES) for axis in axes]
     devices = [dict(zip(axes, at, strict=True)) for at in product(*along)]
     left = [[op for op in group.schedule.finish if _is_of_norm(op)] for group in step.groups]
-    starts: list[Sequence[Norm]] = [
-        [dict.fromkeys(_slices(step, group, _within(group.schedule), device), 1) for device in devices]
-        for group in step.groups
-    ]
-    every = dict.fromkeys((slice for start in starts for norm in start for slice in norm), 1)
+    squared = [_slices(step, group, _within(group.schedule), devices) for group in step.groups]
+    every = dict.fromkeys(slice for each in squared for own in each for slice in own)
+    starts = [[tuple(map(own.__contains__, every)) for own in each] for each in squared]
+    once = (1,) * len(every)
     clips = [sum(op.kind is Kind.CLIP for op in ops) for ops in left]
-    norms: list[Sequence[Norm]] = [[{} for _ in devices] for _ in left]
+    norms: list[Sequence[Norm]] = [[(0,) * len(every)] * len(devices) for _ in left]
     while any(left):
         for number, ops in enumerate(left):
             while ops and ALL_WEIGHTS not in ops[0].axes:
                 op = ops.pop(0)
                 if op.kind is Kind.SQUARE_NORM:
                     norms[number] = starts[number]
-                elif op.kind is Kind.CLIP and any(norm != every for norm in norms[number]):
+                elif op.kind is Kind.CLIP and any(norm != once for norm in norms[number]):
                     return False
                 else:
                     norms[number] = _moved(op, norms[number], devices)
@@ -143,38 +142,36 @@ def _within(schedule: Schedule) -> Axes:
     return tuple(axis for op in squared for axis in (*op.within, *schedule.slices(op.source)))
 
 
-def _slices(step: Step, group: Group, within: Axes, device: Device) -> Iterator[Slice]:
-    """What a device has of a group's weights: of layers those of its stage, of all its slices."""
-    stage = device.get(step.pipe or "", 0)
+def _slices(step: Step, group: Group, within: Axes, devices: Sequence[Device]) -> list[set[Slice]]:
+    """What each device has of a group's weights: of layers those of its stage, of all its slices."""
+    found: list[set[Slice]] = [set() for _ in devices]
     for part, axes in ((program.part, program.axes) for program in step.programs):
-        of_stage = {EMBEDDING: 0, HEAD: STAGES - 1}
-        if step.pipe and of_stage.get(part.name, stage) != stage:
-            continue
+        stage = {EMBEDDING: 0, HEAD: STAGES - 1}.get(part.name) if step.pipe else None
         own = {step.pipe} if step.pipe and is_layer(part.name) else set()
         for weight in (weight for weight in part.weights if weight.name in group.weights):
             cut = {axis.name for axis in axes if axis.rest(weight, part).index} | {*within} | own
-            yield weight.name, tuple((axis, at) for axis, at in device.items() if axis in cut)
+            for device, has in zip(devices, found, strict=True):
+                if stage is None or device[step.pipe or ""] == stage:
+                    at = tuple((axis, at) for axis, at in device.items() if axis in cut)
+                    has.add((weight.name, at))
+    return found
 
 
 def _moved(op: Op, norms: Sequence[Norm], devices: Sequence[Device]) -> Sequence[Norm]:
     """What devices have after a line that sums their norms along axes, or takes the first one's."""
     if op.kind not in (Kind.ALL_REDUCE, Kind.BROADCAST):
         return norms
-    found = []
-    for device in devices:
-        alike = [
-            norm
-            for other, norm in zip(devices, norms, strict=True)
-            if all(other[axis] == at for axis, at in device.items() if axis not in op.axes)
-        ]
-        total = _sum(alike if op.kind is Kind.ALL_REDUCE else alike[:1])
-        found.append({s: Fraction(n, len(alike)) for s, n in total.items()} if op.mean else total)
-    return found
+    others = [tuple(at for axis, at in device.items() if axis not in op.axes) for device in devices]
+    alike: dict[tuple[int, ...], list[Norm]] = {}
+    for other, norm in zip(others, norms, strict=True):
+        alike.setdefault(other, []).append(norm)
+    total = {
+        other: _sum(some if op.kind is Kind.ALL_REDUCE else some[:1]) for other, some in alike.items()
+    }
+    if op.mean:
+        total = {o: tuple(Fraction(n, len(alike[o])) for n in norm) for o, norm in total.items()}
+    return [total[other] for other in others]
 
 
 def _sum(norms: Sequence[Norm]) -> Norm:
-    found: dict[Slice, Fraction | int] = {}
-    for norm in norms:
-        for slice, count in norm.items():
-            found[slice] = found.get(slice, 0) + count
-    return found
+    return tuple(map(sum, zip(*norms, strict=True)))

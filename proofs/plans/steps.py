@@ -181,13 +181,13 @@ def _require_lines_are_told(plan: str, step: Step) -> None:
     """
     for number, group in enumerate(step.groups if len(step.groups) > 1 else ()):
         groups = (*step.groups[:number], _unclipped(group), *step.groups[number + 1 :])
-        if wrong(replace(step, groups=groups), check_parts) != (number, "weights"):
+        if wrong(replace(step, groups=groups)) != (number, "weights"):
             raise KernelError(f"{plan}: {group.weights} have no norm, and that is not told")
     at = max(range(len(step.programs)), key=lambda number: len(step.programs[number].moves))
     program = step.programs[at]
     damaged = program.without(program.moves[0])
     others = (*step.programs[:at], damaged, *step.programs[at + 1 :])
-    told = wrong(replace(step, programs=others))
+    told = wrong(replace(step, programs=others), check_step)
     if told not in [(program.part.name, line) for line in damaged.lines]:
         raise KernelError(f"{plan}: without {program.moves[0]}, {told} is said to be wrong")
     first, *rest = step.groups
@@ -231,7 +231,7 @@ def _require_told_of_norms(plan: str, step: Step) -> None:
         for finish, is_right in lines_beside(group.schedule, step.pipe):
             other = replace(group, schedule=replace(group.schedule, finish=finish))
             groups = (*step.groups[:number], other, *step.groups[number + 1 :])
-            if (wrong(replace(step, groups=groups), check_parts) is None) is not is_right:
+            if (wrong(replace(step, groups=groups)) is None) is not is_right:
                 lines = " ".join(" ".join(map(str, finish)).split())
                 raise KernelError(f"{plan}: a norm's lines are {_VERDICT[not is_right]}: {lines}")
 
