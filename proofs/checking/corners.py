@@ -157,7 +157,7 @@ def _taken_off() -> Iterator[Schedule]:
 
 def _of_sliced_terms() -> Iterator[Schedule]:
     """Slices that are summed as if others had zeros, after they are scaled, divided or clipped; a norm
-    of two devices' slices, each of half the gradient.
+    of two devices' slices, each of the gradient or of half of it.
     """
     dp = schedule_of(STRATEGIES["dp"])
     reduce, *rest = dp.finish
@@ -173,7 +173,9 @@ def _of_sliced_terms() -> Iterator[Schedule]:
         yield replace(meant(dp, **training), finish=(scatter, *ops, reduce, *rest))
     both = *_own(GRADIENTS), replace(_own(GRADIENTS)[-1], shift=1)
     half = operation(Kind.SCALE, FRESH, by=Monomial(Fraction(1, 2)))
-    yield replace(meant(dp, **CLIP), finish=(reduce, *both, half, square, *clip, GONE, *rest))
+    for halves in ([half], []):
+        clipping = *both, *halves, square, *clip, GONE
+        yield replace(meant(dp, **CLIP), finish=(reduce, *clipping, *rest))
 
 
 def _of_other_quotients() -> Iterator[Schedule]:

@@ -156,7 +156,7 @@ def _of_sizes() -> Iterator[tuple[str, Schedule]]:
     dp, both = schedule_of(STRATEGIES["dp"]), schedule_of(along(("outer", "inner"), "dp"))
     half = Monomial(Fraction(1, 2), ((BATCH, 1),))
     yield "right_on_two_devices", around(dp, before=(operation(Kind.SCALE, GRADIENTS, by=half),))
-    yield "right_on_three_devices_and_more", _of_two_neighbours(dp)
+    yield "right_on_three_devices_and_more", of_two_neighbours(dp)
     for name, sizes in (
         ("as_many_along_either_axis", {"outer": 1, "inner": -1}),
         ("one_over_another_along_two_axes", {"outer": 2, "inner": -1}),
@@ -167,14 +167,15 @@ def _of_sizes() -> Iterator[tuple[str, Schedule]]:
         yield f"right_on_{name}", around(both, before=(scaled,))
 
 
-def _of_two_neighbours(schedule: Schedule) -> Schedule:
-    """Both neighbours' slices are doubled, and then less by what they were: of one device or two these
-    are one slice, which is there twice in the end.
+def of_two_neighbours(schedule: Schedule, places: int = 1) -> Schedule:
+    """Both neighbours' slices, some places on and back along the last axis, are doubled, and then less
+    by what they were: of one device or two these are one slice, which is there twice in the end.
     """
     reduction, *rest = schedule.finish
     keep = operation(Kind.KEEP, GRADIENTS, FRESH, span=Span.ALL_UNITS)
     twice = operation(Kind.SCALE, GRADIENTS, by=Monomial(Fraction(2)))
-    ops = (replace(op, within=EVERYONE, shift=n) for op in (twice, ADD) for n in (1, -1))
+    shifts, within = (places, -places), schedule.axes[-1:]
+    ops = (replace(op, within=within, shift=n) for op in (twice, ADD) for n in shifts)
     return replace(schedule, finish=(reduction, keep, _scaled(FRESH, -1), *ops, RELEASE, *rest))
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise, product
 
+from proofs.checking.further_schedules import of_two_neighbours
 from proofs.checking.matching_schedules import after, along, tied_parameters
 from proofs.checking.witnesses import around, meant, operation
 from proofs.trusted.kernel import Kernel, KernelError
@@ -36,7 +37,7 @@ ERRORS: dict[str, tuple[Terms, Callable[[int, int], bool]]] = {
         lambda n, _: n in (1, 2, 3),
     ),
     "five micro-steps": ({(0, 1): 1, (0, 0): -5}, lambda _, m: m == 5),
-    "twelve samples": ({(1, 1): 1, (0, 0): -12}, lambda n, m: n * m == 12),
+    "twenty samples": ({(1, 1): 1, (0, 0): -20}, lambda n, m: n * m == 20),
     "four samples, less than the number": ({(0, 0): 4, (1, 1): -1}, lambda n, m: n * m == 4),
     "as many micro-steps": ({(1, 0): 1, (0, 1): -1}, lambda n, m: n == m),
 }
@@ -50,12 +51,7 @@ LOOKED_AT = 6  # points
 
 def sizes_are_found(k: Kernel) -> None:
     """Raise KernelError unless what is said to be right, and wrong, is so, and is all of it."""
-    errors = {name: (_with_error(terms), vanishes) for name, (terms, vanishes) in ERRORS.items()}
-    errors["four devices, of a norm"] = _clipped_by_another_norm(4), lambda n, _: n == 4
-    errors["as many devices as a shift"] = _of_a_device_further_on(SHIFT), lambda n, _: n in (1, SHIFT)
-    for few, fits in FEW.items():
-        errors[f"up to {few} devices"] = _without_the_rest(few - 1), fits
-    for name, (schedule, vanishes) in errors.items():
+    for name, (schedule, vanishes) in _errors().items():
         found = everywhere(schedule, {})
         (general, *_) = found.found
         for n, m in product(SIZES, repeat=2):
@@ -68,24 +64,56 @@ def sizes_are_found(k: Kernel) -> None:
             raise KernelError(f"{k.claim}: {name}: whether all sizes are looked at is not so")
         _require_points(k, name, schedule, found)
         _require_mentioned(k, name, found)
-        if len(everywhere(schedule, {}, exceptions=False).found) > 1:
+        alone = everywhere(schedule, {}, exceptions=False)
+        if not alone.accepted and len(alone.found) > 1:
             raise KernelError(f"{k.claim}: {name}: exceptions are looked at, and are not asked for")
     _require_mentioned(k, "one within another", _one_within_another())
     _require_undecided(k)
     _require_told(k)
-    both = schedule_of(along(("outer", "inner")))
-    over = Monomial(powers=(("outer", 1), ("inner", -1)))
-    (general, *_) = everywhere(
-        around(both, before=(operation(Kind.SCALE, GRADIENTS, by=over),)), {}
-    ).found
-    if not general.equal or general.equal != general.conditions:
-        raise KernelError(
-            f"{k.claim}: right on as many along both axes, and of {general.equal} it is said"
-        )
+    _require_equal(k)
     for shift, size in product(range(-5, 6), range(2, 8)):  # who takes the slice of device 0
         takers = {(taker(of, shift) + shift) % size for of in (size, any_size(BATCH))}
         if takers != {0}:
             raise KernelError(f"{k.claim}: with a shift of {shift}, of {size} devices: {takers}")
+
+
+def _require_equal(k: Kernel) -> None:
+    """It is said that all is right on as many of two sizes, where it is of any number, or of few.
+
+    Not of what is wrong besides; nor where two neighbours' slices are one, on more devices than are
+    looked at, or along another axis.
+    """
+    dp, both = schedule_of(STRATEGIES["dp"]), schedule_of(along(("outer", "inner"), "dp"))
+    lost, on_shards = replace(dp, finish=dp.finish[1:]), schedule_of(along(both.axes))
+    for schedule, one, other, places, right in (
+        (on_shards, "outer", "inner", 0, True),
+        (dp, BATCH, MICRO_STEPS, 2, True),
+        (dp, BATCH, MICRO_STEPS, 4, False),
+        (both, "outer", MICRO_STEPS, 1, False),
+        (lost, BATCH, MICRO_STEPS, 0, False),
+    ):
+        over = operation(Kind.SCALE, GRADIENTS, by=Monomial(powers=((one, 1), (other, -1))))
+        neighbours = of_two_neighbours(schedule, places) if places else schedule
+        (general, *_) = everywhere(around(neighbours, before=(over,)), {}, exceptions=False).found
+        if not general.conditions or general.equal != general.conditions[:right]:
+            of = [str(condition) for condition in general.equal]
+            raise KernelError(f"{k.claim}: {places} places on, of as many along {one} it is said: {of}")
+
+
+def _errors() -> dict[str, tuple[Schedule, Callable[[int, int], bool]]]:
+    """Schedules with errors, by what these are, and whether it is 0 for so many."""
+    errors = {name: (_with_error(terms), vanishes) for name, (terms, vanishes) in ERRORS.items()}
+    errors["four devices, of a norm"] = _clipped_by_another_norm(4), lambda n, _: n == 4
+    errors["as many devices as a shift"] = _of_a_device_further_on(SHIFT), lambda n, _: n in (1, SHIFT)
+    for few, fits in FEW.items():
+        errors[f"up to {few} devices"] = _without_the_rest(few - 1), fits
+    twelve, dp = _with_error({(1, 1): 1, (0, 0): -12}), schedule_of(STRATEGIES["dp"])
+    six = Monomial(Fraction(-1, 6), ((BATCH, 1), (MICRO_STEPS, 1)))
+    as_many = Monomial(Fraction(-1), ((BATCH, 1), (MICRO_STEPS, -1)))
+    unread = "of what nothing reads"
+    errors[f"twelve samples, and six {unread}"] = _and_of_a_copy(twelve, six), lambda n, m: n * m == 12
+    errors[f"as many micro-steps {unread}"] = _and_of_a_copy(dp, as_many), lambda *_: True
+    return errors
 
 
 def _require_points(k: Kernel, name: str, schedule: Schedule, found: Everywhere) -> None:
@@ -100,6 +128,8 @@ def _require_points(k: Kernel, name: str, schedule: Schedule, found: Everywhere)
     for point in points[:LOOKED_AT]:
         if check(schedule, {BATCH: point[BATCH]}, point[MICRO_STEPS]).accepted:
             raise KernelError(f"{k.claim}: {name}: right with {point}")
+    if not all(any(one.says(point) for one in found.found) for point in points):
+        raise KernelError(f"{k.claim}: {name}: of some of {points} there is no verdict")
 
 
 def _require_mentioned(k: Kernel, name: str, found: Everywhere) -> None:
@@ -136,8 +166,14 @@ def _require_undecided(k: Kernel) -> None:
     looked_at = sorted({one.sizes[MICRO_STEPS] for one in found.found if MICRO_STEPS in one.sizes})
     if found.accepted or found.undecided != (MICRO_STEPS,) or right != [{MICRO_STEPS: 1}]:
         raise KernelError(f"{k.claim}: undecided: {found.undecided}, right with {right}")
-    if any(one.accepted for one in found.found if one.verdict is None):
-        raise KernelError(f"{k.claim}: what is not decided is accepted")
+    not_decided = [one for one in found.found if one.verdict is None]
+    if any(one.accepted or one.says({BATCH: MANY, MICRO_STEPS: MANY}) for one in not_decided):
+        raise KernelError(f"{k.claim}: of what is not decided a verdict is told")
+    aside = operation(Kind.ACCUMULATE, GRADIENTS, Buffer.TIED), replace(twice, source=Buffer.TIED)
+    found = everywhere(around(schedule_of(STRATEGIES["dp"]), first=aside), {})
+    few = everywhere(grows, {}, exceptions=False).found
+    if not found.accepted or not found.undecided or not found.right_for or len(few) == 1:
+        raise KernelError(f"{k.claim}: what grows, and is not read, is rejected, or decided")
     if looked_at != [1, 2, 3] or {BATCH: 1} not in [one.sizes for one in found.found]:
         raise KernelError(f"{k.claim}: of what is not decided {looked_at} is looked at")
     if check(grows, {BATCH: 2}, MANY).accepted:
@@ -156,10 +192,23 @@ def _require_told(k: Kernel) -> None:
     for few in (Fraction(1, 2), 1, 2):  # bytes of moments: they are to be kept
         if check(forgets, {BATCH: 2}, 1, BytePolicy(2, 2, few)).accepted:
             raise KernelError(f"{k.claim}: moments of {few} bytes need not be kept")
+    for size in (0, -1, 1.5, None):
+        try:
+            check(dp, {} if size is None else {BATCH: size})
+        except ValueError:
+            continue
+        raise KernelError(f"{k.claim}: there is a verdict on {size} devices")
     _, backward = dp.micro_step  # of one device there is nothing to gather: backward reads what is lost
     gather = operation(Kind.ALL_GATHER, Buffer.ACTIVATIONS, axes=(BATCH,))
     if check(replace(dp, micro_step=(gather, backward)), {BATCH: 1}).op is not backward:
         raise KernelError(f"{k.claim}: on one device {gather} is told to be wrong")
+
+
+def _and_of_a_copy(schedule: Schedule, by: Monomial) -> Schedule:
+    """With so many times what there is more in a copy, at the start of each micro-step."""
+    copy = operation(Kind.KEEP, GRADIENTS, Buffer.TIED, span=Span.ALL_UNITS)
+    more = operation(Kind.ACCUMULATE, GRADIENTS, Buffer.TIED)
+    return around(schedule, first=(copy, operation(Kind.SCALE, Buffer.TIED, by=by), more))
 
 
 def _with_error(terms: Terms) -> Schedule:

@@ -96,10 +96,8 @@ class Everywhere:
         choices = []
         for name in self.names:
             known = {f.sizes[name] for f in self.found if name in f.sizes}
-            known |= {n for f in self.found for n in f.exempt.get(name, ())}
-            fixed = all(name in f.sizes for f in self.found)
             other = next(n for n in range(1, len(known) + 2) if n not in known)
-            choices.append(sorted(known if fixed else {*known, *LOOKED_AT, other}))
+            choices.append(sorted({*known, *LOOKED_AT, other}))
         points = [dict(zip(self.names, some, strict=True)) for some in product(*choices)]
         for point in sorted(points, key=_size):
             said = next((f for f in self.found if f.says(point)), None)
