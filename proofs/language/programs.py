@@ -25,6 +25,7 @@ from proofs.language.damaged_programs import (
     with_other_gradients,
     without_moves,
 )
+from proofs.language.equal_terms import require_equal_terms
 from proofs.language.line_by_line import read_earlier, so_of_every_line
 from proofs.language.listed_programs import ListedPrograms, ProgramListing
 from proofs.language.program_rules import MERGED, Rule, accepted_rules, rule_is_accepted, rules_in
@@ -32,13 +33,13 @@ from proofs.language.single_rules import (
     of_slices,
     require_fit,
     require_gathered_again,
+    require_gradients_of_all,
     require_held_along,
     require_in_full,
     require_in_terms,
     require_kept_as_gathered,
     require_loops,
     require_names,
-    require_products_of_rows,
     require_right,
     require_spread_in_slices,
     require_sums,
@@ -310,7 +311,8 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     require_loops(layer(LLAMA), RING, OTHER_RING)
     require_spread_in_slices()
     require_in_terms()
-    require_products_of_rows()
+    require_equal_terms()
+    require_gradients_of_all()
     require_kept_as_gathered(layer(LLAMA), "attention_norm")
     require_gathered_again(layer(LLAMA))
     require_held_along(layer(LLAMA), (TENSOR, MODEL_AXES["cp-all-gather"]))

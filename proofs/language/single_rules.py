@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import Any
 
-from proofs.language.small_parts import spread, used_twice
+from proofs.language.small_parts import projection, spread, used_twice
 from proofs.trusted.kernel import KernelError
 from spec.checking.programs import check_program
 from spec.derivation.programs import EVERYTHING, program_of
 from spec.derivation.two_parts import gradients_last
-from spec.devices.layouts import PARTIAL, WHOLE, along
+from spec.devices.layouts import PARTIAL, WHOLE, LayoutError, along
 from spec.language.moves import Axis, Move, move_of
 from spec.language.programs import Program
-from spec.meaning.terms import Terms
+from spec.meaning.terms import Terms, differentiated
 from spec.models.values import (
     FULL,
     WRITTEN,
@@ -158,6 +157,29 @@ def require_in_terms() -> None:
         raise KernelError(f"{scale.name}: what is made of it is summed by {program.moves}")
 
 
+def require_gradients_of_all() -> None:
+    """Raise KernelError unless a line that nothing reads adds no gradient, and what it alone reads is
+    told to have none: a weight, or what the part takes.
+    """
+    part, terms = projection(), Terms()
+    up, down = part.operations
+    takes, weight = up.reads
+    other = replace(weight, name="other")
+    unread = up.on((takes, other), replace(up.makes, name="unread"))
+    samples = up.on((replace(takes, name="samples", role=Role.CONSTANT), weight), up.makes)
+    of_both = unread.on(up.reads, unread.makes)
+    if differentiated(replace(part, operations=(up, of_both, down)), terms) != differentiated(
+        part, terms
+    ):
+        raise KernelError(f"{of_both} adds a gradient, and nothing reads it")
+    for lines, name in (((up, unread, down), "other"), ((samples, of_both, down), "takes")):
+        try:
+            raise KernelError(f"{name}: {differentiated(replace(part, operations=lines), terms)}")
+        except LayoutError as error:
+            if error.at != (part.name, name):
+                raise KernelError(f"{error.at} has no gradient, and not {name}") from None
+
+
 def require_kept_as_gathered(part: Part, name: str) -> None:
     """Raise KernelError unless a value is kept as it is gathered just where the part says so."""
     for says in (False, True):
@@ -165,41 +187,6 @@ def require_kept_as_gathered(part: Part, name: str) -> None:
         is_gathered = {value: program.lies[value] == {_TENSOR.name: WHOLE} for value in program.kept}
         if any(is_gathered[value] for value in program.kept if value.plain_name == name) is not says:
             raise KernelError(f"{part.name}: {name} is kept as it lies, held: {says}")
-
-
-def require_products_of_rows() -> None:
-    """Raise KernelError unless backward of a softmax may read, of each row, the sum of the products of
-    its cotangent and what it gave: of these two, or of what made the one and is made of the other; and
-    not of two that have other indices.
-    """
-    for indices, is_right in ((("b", "s", "d"), True), (("b", "s", "d", "u"), False)):
-        if _tells_nothing(Value("cotangent", indices)) is not is_right:
-            raise KernelError(f"backward of a softmax that reads products of {indices}: not {is_right}")
-
-
-def _tells_nothing(of_made: Value) -> bool:
-    """Whether backward of a softmax is the same if it reads, of each row, the sum of the products of a
-    cotangent and what is made of its shares.
-    """
-    scores, shares = (Value(name, ("b", "s", "u")) for name in ("scores", "shares"))
-    values, rows = Value("values", ("u", "d"), Role.WEIGHT), Value("rows", ("b", "s"))
-    made, cotangent = Value("made", ("b", "s", "d")), replace(shares, name="d shares")
-    terms = Terms()
-    known = {each: terms.given(each) for each in (scores, values, of_made)}
-
-    def run(does: Does, reads: tuple[Value, ...], makes: Value, *how: Any) -> int:
-        number = terms.made(Operation(does, reads, makes, *how), [known[each] for each in reads])
-        return known.setdefault(makes, number)
-
-    run(Does.NORMALISE, (scores,), shares, "softmax", "u")
-    run(Does.CONTRACT, (shares, values), made)
-    run(Does.CONTRACT, (of_made, values), cotangent)
-    run(Does.CONTRACT, (of_made, made), rows)
-    plain, told = (
-        run(Does.NORMALISE, reads, replace(scores, name=name), "softmax", "u", (), True)
-        for name, reads in (("plain", (cotangent, shares)), ("told", (cotangent, shares, rows)))
-    )
-    return plain == told
 
 
 def require_held_along(part: Part, axes: Sequence[Axis]) -> None:

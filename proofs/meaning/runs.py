@@ -141,10 +141,8 @@ class Distributed(SingleDevice):
             "init",
             [d, j],
             And(
-                implied(conditions.initialised(self.keeps(d, j), self.copy(0, d)[j], self.theta(0)[j])),
-                implied(
-                    conditions.initialised(self.updates(d, j), self.state(0, d)[j], self.omega(0)[j])
-                ),
+                implied(conditions.match(self.keeps(d, j), self.copy(0, d)[j], self.theta(0)[j])),
+                implied(conditions.match(self.updates(d, j), self.state(0, d)[j], self.omega(0)[j])),
             ),
         )
 

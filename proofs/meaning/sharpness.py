@@ -116,7 +116,7 @@ def step(
             holds(conditions.agreement(True, True, *after)),
         ),
         every(*(holds(conditions.freshness(True, s, c)) for s, c in zip(seen, copies, strict=True))),
-        every(*(holds(conditions.initialised(True, c, start)) for c in copies)),
+        every(*(holds(conditions.match(True, c, start)) for c in copies)),
         every(*(holds(conditions.match(True, c, single)) for c in after)),
     )
 

@@ -21,7 +21,10 @@ Condition = tuple[Any, Any]
 
 
 def match(stored: Any, ours: Any, single: Any) -> Condition:
-    """Match: a stored copy of an element equals the single device's, at every step."""
+    """Match: a stored copy of an element equals the single device's, at every step.
+
+    Init is the same before the first step, of initial values.
+    """
     return stored, ours == single
 
 
@@ -47,8 +50,3 @@ def gradient_integrity(updates: Any, applied: Any, every_sample_once: Any) -> Co
     each at the parameters its device had read.
     """
     return updates, applied == every_sample_once
-
-
-def initialised(stored: Any, ours: Any, single: Any) -> Condition:
-    """Init: before the first step, stored copies hold the single device's initial values."""
-    return stored, ours == single

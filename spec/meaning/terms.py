@@ -102,7 +102,7 @@ class Terms:
         factors = self.operands.get(result[0], ())
         for operand, by in (factors, factors[::-1]) if factors else ():
             pulled = self.numbers.get(_product(cotangent, by, operand[1]))
-            if rows <= operand[1] and pulled is not None:
+            if pulled is not None:
                 next_pair = (pulled, operand[1]), operand
                 if self.pairs_as(next_pair, other, rows):
                     return True
