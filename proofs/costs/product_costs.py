@@ -13,6 +13,7 @@ from math import prod
 from typing import Any
 
 from proofs.claim import claim
+from proofs.derivation.two_axes import require_as_along_one, require_summed_as_said
 from proofs.tools.encoding import Symbolic
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.terms import And
@@ -44,6 +45,8 @@ def costs_of_products(k: Kernel) -> tuple[Theorem, ...]:
     everything, the next on the first one's slices, and so on. A strategy along two axes sends and keeps
     what it does along one of their product size. (Claim K7; design 2.9)
     """
+    require_as_along_one()
+    require_summed_as_said()
     if len({factor(name, AXES[0]).states for name in NAMES}) != len({STRATEGIES[n] for n in NAMES}):
         raise KernelError(f"{k.claim}: on another axis two strategies are one")
     sizes = _Sizes(k)

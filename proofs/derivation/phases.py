@@ -21,7 +21,6 @@ from spec.derivation.schedules import schedule_of
 from spec.devices.mesh import Axes
 from spec.language.schedule import (
     GRADIENT_BUFFERS,
-    PASSING,
     REDUCTIONS,
     Buffer,
     Kind,
@@ -38,6 +37,7 @@ from spec.plans.strategies import STRATEGIES
 
 KINDS = REDUCTIONS, (Kind.ALL_GATHER,)
 AWAY = (Kind.RELEASE, Kind.OFFLOAD)  # what forward does with what it leaves
+READING = (Kind.FETCH, Kind.RECOMPUTE, Kind.ALL_GATHER)
 
 
 def require_phases() -> None:
@@ -52,14 +52,33 @@ def require_phases() -> None:
         for op, span in zip(schedule.ops, _spans(schedule), strict=True):
             if op.span is not span:
                 raise KernelError(f"M9: in {op} passes {op.span}, and {span} needs to")
-        there = {op.target for op in schedule.ops if op.target in PASSING}
-        if there - {op.source for op in schedule.ops if op.kind is Kind.RELEASE}:
-            raise KernelError(f"M9: what passes is not released: {schedule.ops}")
+        require_passing(schedule)
         if schedule.rest(State.ACTIVATIONS) != Rest(schedule.axes):
             continue  # of activations nothing is asked
         found = schedule.hosts_updates, {*schedule.cut}, schedule.sliced_by_update
         if found != _as_it_runs(schedule):
             raise KernelError(f"M9: {found} of gradients to the host, and of slices: {schedule.ops}")
+
+
+def require_passing(schedule: Schedule) -> None:
+    """Raise KernelError unless what passes is released, views are made where none are there, and no
+    more is read of what rests in slices.
+    """
+    there = set[Buffer]()
+    for op in schedule.ops:
+        is_published = op.phase is Phase.PUBLISH and op.kind is not Kind.RELEASE
+        rests = Buffer.PARAMETERS if is_published else op.source
+        reads = op.kind in READING or is_published
+        if reads and not {*schedule.slices(rests)} <= {*op.within, *op.axes}:
+            raise KernelError(f"M9: {op} reads more than slices, and these rest: {schedule.rests}")
+        if op.kind is Kind.RELEASE:
+            there -= {op.source}
+        elif op.takes_room and op.source is not op.target:
+            if op.target is Buffer.VIEW and Buffer.VIEW in there:
+                raise KernelError(f"M9: {op} makes what is there: {schedule.ops}")
+            there |= {op.target}
+    if there:
+        raise KernelError(f"M9: what passes is not released: {schedule.ops}")
 
 
 def require_sums_again() -> None:
@@ -87,14 +106,15 @@ def require_sums_again() -> None:
             in_place = rests.host or axis in once.rest(State.OPTIMIZER).sharded
             if found != [sums if in_place else sums * 2, gathers]:
                 raise KernelError(f"M9: of two uses along {axis} gradients are moved by {found}")
-    sliced = schedule_of(on_batch("S+O", "S", "S", "S"))
+    sliced = (schedule_of(on_batch(*modes)) for modes in (("S+O", "S", "S"), ("R", "R+O", "S+O")))
     back = [
         op.kind
         for op in schedule_of(on_batch("R", "R", "R", "S*+O")).micro_step
         if op.source is op.target
     ]
-    if check(sliced, {"batch": 2}, 2).accepted or back != [Kind.OFFLOAD, Kind.FETCH, Kind.ALL_GATHER]:
-        raise KernelError(f"M9: from the host come slices for whole parameters, or {back}")
+    accepted = [check(schedule, {"batch": 2}, 2).accepted for schedule in sliced]
+    if any(accepted) or back != [Kind.OFFLOAD, Kind.FETCH, Kind.ALL_GATHER]:
+        raise KernelError(f"M9: from the host come slices for what is needed whole, or {back}")
 
 
 def _as_it_runs(schedule: Schedule) -> tuple[bool, set[str], Axes]:
@@ -121,6 +141,9 @@ def _spans(schedule: Schedule) -> Iterator[Span]:
     """
     for number, (op, store) in enumerate(watched(schedule)):
         later = [(each.kind, each.target) for each in schedule.ops[number:] if each.phase is op.phase]
+        is_read = op.kind in (Kind.FETCH, Kind.ALL_GATHER) and op.source is not op.target
+        if is_read and store[op.source, CONTENT][0] is not (op.kind is Kind.FETCH):
+            raise KernelError(f"M9: {op} reads what is not there: {schedule.ops}")
         sums = any((kind, op.target) in later for kind in REDUCTIONS)
         stays = (Kind.RELEASE, op.target) not in later and op.state is State.PARAMETERS
         if not op.takes_room or store[op.target, CONTENT][0]:
@@ -132,6 +155,8 @@ def _spans(schedule: Schedule) -> Iterator[Span]:
 def _schedules() -> Iterator[Schedule]:
     """Of every realisable placement of a batch axis; of named strategies as they sum and clip, too."""
     yield from map(schedule_of, realisable_placements().values())
+    for modes in product(("R", "M", "O", "S*+O"), ("S*", "O", "S+O", "S*+O")):
+        yield schedule_of(on_batch(*modes, "S", hold=True))
     for modes in product(("S", "O"), ("S*", "S", "O"), ("O", "S+O", "S*+O")):
         yield schedule_of(on_batch(*modes, "S"))
     for placed in STRATEGIES.values():
