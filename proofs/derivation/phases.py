@@ -155,8 +155,8 @@ def _spans(schedule: Schedule) -> Iterator[Span]:
 def _schedules() -> Iterator[Schedule]:
     """Of every realisable placement of a batch axis; of named strategies as they sum and clip, too."""
     yield from map(schedule_of, realisable_placements().values())
-    for modes in product(("R", "M", "O", "S*+O"), ("S*", "O", "S+O", "S*+O")):
-        yield schedule_of(on_batch(*modes, "S", hold=True))
+    for parameters, optimizer in product(("R", "M", "O", "S*+O"), ("S*", "O", "S+O", "S*+O")):
+        yield schedule_of(on_batch(parameters, optimizer, "S", hold=True))
     for modes in product(("S", "O"), ("S*", "S", "O"), ("O", "S+O", "S*+O")):
         yield schedule_of(on_batch(*modes, "S"))
     for placed in STRATEGIES.values():
