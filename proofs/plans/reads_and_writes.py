@@ -113,4 +113,4 @@ def _renamed(line: LineAt, new: Mapping[int, int]) -> LineAt:
     places = ("source", "target", "second", "third", "fourth", "fifth")
     was = {name: getattr(line, name) for name in places}
     renamed: dict[str, Any] = {name: new[place] for name, place in was.items() if place in new}
-    return replace(line, **renamed)
+    return replace(line, **renamed) if renamed else line
