@@ -135,4 +135,4 @@ MIXED_ADAM = POLICIES["mixed-adam"]
 def custom_policy(w: Fraction, g: Fraction, k: Fraction) -> BytePolicy:
     """A policy from its three sizes alone. The optimizer state is taken to hold the weights."""
     w_, g_, k_ = (int(x) if x.denominator == 1 else x for x in (w, g, k))
-    return BytePolicy(w_, g_, k_, master=k > 0)
+    return BytePolicy(w_, g_, k_)
