@@ -7,15 +7,16 @@ sizes nothing is looked at. So it is another definition than that of `spec.costs
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from proofs.checking.further_schedules import further_schedules
-from proofs.checking.matching_schedules import accepted_schedules
+from proofs.checking.matching_schedules import accepted_schedules, along
 from proofs.checking.witnesses import around, operation
 from proofs.trusted.kernel import KernelError
 from spec.derivation.schedules import schedule_of
 from spec.devices.mesh import Axes
-from spec.language.schedule import RESTING, STATE_OF, Buffer, Kind, Op, Schedule
+from spec.language.schedule import RESTING, STATE_OF, Buffer, Kind, Op, Rest, Schedule, Span, takes_room
 from spec.meaning.semantics import CONTENT, Store, execute, initial
 from spec.models.states import State
 from spec.plans.strategies import STRATEGIES
@@ -25,12 +26,15 @@ SUMMED = {Buffer.FRESH, Buffer.TIED, Buffer.TOKENS, Buffer.TOTAL_TOKENS}  # what
 
 
 class Anything:
-    """A domain whose values are of no interest. `cut`: the axes along which slices were taken."""
+    """A domain whose values are of no interest.
+
+    `cut`: the axes along which slices were taken; `of_all`: those along which backward had all samples.
+    """
 
     master, zero = True, None
 
     def __init__(self) -> None:
-        self.cut = set[str]()
+        self.cut, self.of_all = set[str](), set[str]()
 
     def owners(self, _: None, axis: str, __: int) -> None:
         self.cut.add(axis)
@@ -40,6 +44,9 @@ class Anything:
 
     def update(self, *_: Any) -> tuple[None, None]:
         return None, None
+
+    def gradient(self, _: None, __: None, ___: int, axes: Axes, tied: bool = False) -> None:
+        self.of_all |= {*axes}
 
     def __getattr__(self, _: str) -> Callable[..., None]:
         return lambda *_, **__: None
@@ -54,6 +61,7 @@ class Watched(dict[Place, tuple[bool, Any]]):
         self.written: set[Buffer] = set()
         self.missed: set[Buffer] = set()  # asked for, and not there
         self.cut: set[str] = set()  # axes along which something is sliced, until now
+        self.of_all: set[str] = set()  # and along which a backward had all samples
 
     def __contains__(self, place: object) -> bool:
         there = super().__contains__(place)
@@ -77,7 +85,7 @@ def watched(schedule: Schedule) -> Iterator[tuple[Op, Watched]]:
     """Each operation of a step, as it runs, and what it did to the store."""
     domain: Any = Anything()
     store = Watched(initial(schedule, domain, None, None))
-    store.cut = domain.cut
+    store.cut, store.of_all = domain.cut, domain.of_all
     for micro_step, op in schedule.flat(1):
         store.read, store.written, store.missed = set(), set(), set()
         execute(op, schedule, domain, store, micro_step)
@@ -89,13 +97,15 @@ def touched(schedule: Schedule) -> list[tuple[set[Buffer], set[Buffer]]]:
     return [(store.read | _reads_besides(op), store.written) for op, store in watched(schedule)]
 
 
-def read_first(schedule: Schedule) -> set[Buffer]:
-    """The buffers that a step reads before it has written them, whether they are there or not."""
+def read_first(schedule: Schedule) -> tuple[set[Buffer], Watched]:
+    """The buffers that a step reads before it has written them, whether they are there or not; and the
+    store at its end.
+    """
     found, written = set[Buffer](), set[Buffer]()
     for _, store in watched(schedule):
         found |= (store.read | store.missed) - written
         written |= store.written
-    return found
+    return found, store
 
 
 def _reads_besides(op: Op) -> set[Buffer]:
@@ -117,13 +127,42 @@ def lives(schedule: Schedule) -> list[set[Buffer]]:
 
 
 def require_zeros() -> None:
-    """Raise KernelError unless sums start at zero that a step reads before it writes, and no others."""
+    """Raise KernelError unless sums start at zero that a step reads before it writes, and no others;
+    and unless what is sliced along some axes, and all samples of a backward, are as it runs.
+    """
     accepted = [each.schedule for each in accepted_schedules()]
     further = [each.schedule for each in further_schedules()]
-    divide = operation(Kind.DIVIDE, Buffer.GRADIENTS, by=Buffer.TOTAL_TOKENS)
-    never_counted = around(schedule_of(STRATEGIES["dp"]), before=(divide,))
-    released = around(schedule_of(STRATEGIES["dp"]), first=(operation(Kind.RELEASE, Buffer.TOKENS),))
-    for schedule in (*accepted, *further, never_counted, released):
-        first = read_first(schedule) & SUMMED
-        if {*schedule.sums} != first:
+    for schedule in (*accepted, *further, *_others()):
+        first, store = read_first(schedule)
+        if {*schedule.sums} != first & SUMMED:
             raise KernelError(f"{schedule.sums} start at zero, not {first}")
+        gathered = {a for op in schedule.ops if op.target is Buffer.ACTIVATIONS for a in op.axes}
+        cut, of_all = schedule.cut, schedule.samples_of_all
+        for found, has in ((cut, store.cut | (gathered & {*cut})), (of_all, store.of_all)):
+            if found != tuple(axis for axis in schedule.axes if axis in has):
+                raise KernelError(f"{schedule.ops}: along {found}, not {has}, slices or all samples")
+
+
+def _others() -> Iterator[Schedule]:
+    """Data parallelism with operations that no other schedule has, right or not."""
+    total, tokens, into = Buffer.TOTAL_TOKENS, Buffer.TOKENS, Buffer.FRESH
+    dp = schedule_of(STRATEGIES["dp"])
+    add = operation(Kind.ACCUMULATE, tokens, total)
+    for first in (
+        (operation(Kind.RELEASE, tokens),),
+        (operation(Kind.RESET, total), add),  # before any are counted
+        (operation(Kind.RESET, tokens), add),
+        (operation(Kind.KEEP, Buffer.GRADIENTS, into, within=dp.axes, span=Span.UNIT),),
+        (operation(Kind.DIVIDE, Buffer.GRADIENTS, by=total),),
+    ):
+        yield around(dp, first=first)
+    yield around(dp, before=(operation(Kind.ACCUMULATE, Buffer.TIED, Buffer.GRADIENTS),))
+    yield from (dp.with_rest(state, Rest(dp.axes)) for state in State)
+    three = schedule_of(along(("outer", "middle", "inner"), "dp"))
+    forward, backward = three.micro_step
+    some = three.axes[:0:-1]  # the other way round
+    yield replace(three, micro_step=(forward, replace(backward, axes=some)))
+    for kind in (Kind.ALL_GATHER, Kind.REDUCE_SCATTER, Kind.KEEP):
+        span = Span.UNIT if takes_room(kind, into, into) else Span.NONE
+        axes, within = ((), some) if kind is Kind.KEEP else (some, ())
+        yield around(three, last=(operation(kind, into, axes=axes, within=within, span=span),))

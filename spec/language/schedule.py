@@ -275,7 +275,7 @@ class Op:
     @property
     def of_a_number(self) -> bool:
         """Whether it reads or writes a number that a device has of all elements together."""
-        return bool({self.source, self.target, self.by} & {*NUMBERS})
+        return bool({self.target, self.by} & {*NUMBERS})  # what reads one writes one
 
     def __str__(self) -> str:
         words = [f"{self.kind.value:<14} {self.source.value}"]
