@@ -12,11 +12,14 @@ from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from spec.costs.model_costs import elements_moved
 from spec.derivation.programs import program_of
 from spec.language.moves import Move
-from spec.models.parts import layer
+from spec.language.schedule import Rest
+from spec.models.parts import layer, parts
 from spec.models.states import State
+from spec.models.transformer import Transformer
 from spec.plans.compose import factor, with_copies
 from spec.plans.model_strategies import MODEL_AXES, copies_within
 
+SHAPE = Transformer(4, 8, 4, 2, 2, 32, 16, experts=4, chosen=2, shared=8)
 COPIES = copies_within(factor("tp+sp", "tensor").cuts or MODEL_AXES["tp+sp"]).name
 
 
@@ -28,6 +31,7 @@ def copied_heads_send_what_heads_of_their_own_do(k: Kernel) -> tuple[Theorem, ..
     values' weights are all-reduced over the m copies of a slice. (Claim X9; the layout rule)
     """
     _require_copies(k)
+    _require_all_else_is_cut(k)
     found: list[Theorem] = []
     for name, model in MODELS:
         for strategy in ("tp", "tp+sp"):
@@ -77,21 +81,39 @@ def _require_copies(k: Kernel) -> None:
         summed = tuple(axis for axis in (COPIES,) if copies)
         cut = placed.states_of(summed).rest(State.OPTIMIZER).sharded
         streams = {f.cuts.stream for f in placed.factors if f.cuts}
-        if sizes != expected or {*placed.axes} != {*expected} or cut != ("batch", *summed):
+        axes = (*expected,)
+        cutting = placed.axes == axes and placed.cuts_weights == axes[1:]
+        if sizes != expected or not cutting or cut != ("batch", *summed):
             raise KernelError(f"{k.claim}: {devices} devices, {heads} heads: {sizes}, cut along {cut}")
         if streams != {"s"}:
             raise KernelError(f"{k.claim}: copies of {heads} heads cut {streams} of what goes on")
-        for name in ("zero1", "fsdp-hold"):
+        for name in ("zero1", "fsdp-hold", "zero-offload", "zero1+all"):
             along = factor("tp+sp", "tensor") * factor(name, "tensor")  # it cuts heads, and states
-            states = with_copies(along, {"tensor": devices}, heads, group)[0].factors[-1].states
-            rests = states and (states.rest(State.OPTIMIZER).sharded, states.hold)
-            if rests != (("tensor", *summed), name == "fsdp-hold"):
-                raise KernelError(f"{k.claim}: {devices} devices, {heads} heads: states are {states}")
+            of = with_copies(along, {"tensor": devices}, heads, group)[0].factors[-1]
+            rest = of.states.rest(State.OPTIMIZER) if of.states else Rest()
+            found = rest.sharded, rest.host, of.states and of.states.hold, of.over_all
+            says = name == "zero-offload", name == "fsdp-hold", name == "zero1+all"
+            if found != (("tensor", *summed), *says):
+                raise KernelError(f"{k.claim}: {devices} devices, {heads} heads: {name} is {found}")
         of_two = {"outside": 2, "batch": 3, "tensor": devices}  # within an axis that cuts them, too
         if with_copies(outside * plan, of_two, 2 * heads, group)[1] != {"outside": 2, **expected}:
             raise KernelError(f"{k.claim}: {devices} devices within 2, {2 * heads} heads: {of_two}")
         if copies:  # of one head then: two devices more have copies of it, if two share what is left
             two = {"inside": 1, "inside_copies": 2} if group % (2 * copies[0]) == 0 else {"inside": 2}
             of_both = {"batch": 3, "tensor": devices, "inside": 2}
-            if with_copies(plan * inside, of_both, heads, group)[1] != expected | two:
+            within = with_copies(plan * inside, of_both, heads, group)[1]
+            if [*within.items()] != [*(expected | two).items()]:
                 raise KernelError(f"{k.claim}: 2 devices within {devices}, {heads} heads: not {two}")
+
+
+def _require_all_else_is_cut(k: Kernel) -> None:
+    """Raise KernelError unless weights are cut along copies as along their axis, but for heads: along
+    those that share a key-value head, if they have these.
+    """
+    axis = MODEL_AXES["tp"]
+    for part in parts(SHAPE):
+        for weight in part.weights:
+            index, within = (each.rest(weight, part).index for each in (axis, copies_within(axis)))
+            shares = "r" if "r" in weight.indices else ""
+            if within != (shares if index == "g" else index):
+                raise KernelError(f"{k.claim}: {weight} is cut along {within} within {index}")

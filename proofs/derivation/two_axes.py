@@ -63,6 +63,9 @@ def require_as_along_one() -> None:
     within = {op.within for op in schedule.micro_step if op.kind in REDUCTIONS}
     if not _is_accepted(schedule) or within != {(OTHER,)}:
         raise KernelError(f"K7: of slices along {OTHER} those within {within} are summed")
+    schedule = schedule_of(with_all_samples(combined((_on(ONE, STRATEGIES["zero2"]), zero1)), (*MESH,)))
+    if not _is_accepted(schedule) or any(op.kind in REDUCTIONS for op in schedule.ops):
+        raise KernelError(f"K7: where gradients are whole they are summed: {schedule.ops}")
 
 
 def require_summed_as_said() -> None:

@@ -98,7 +98,7 @@ def _require_refused(k: Kernel) -> None:
     Of which two place states along one axis, or cut a model; hold, and release; or are over all axes.
     """
     some = [("pp", "a"), ("tp", "a"), ("tp", "b"), ("dp", "a"), ("zero3", "b"), ("fsdp-hold", "c")]
-    over_all = ("zero1+all", "c"), ("zero2+all", "b"), ("zero3+all", "a")
+    over_all = ("zero1+all", "c"), ("zero1+all", "b"), ("zero3+all", "a")
     for factors in permutations((*some, *over_all), 3):
         names, axes = zip(*factors, strict=True)
         cuts = [(axis, True) for name, axis in factors if name in ("pp", "tp")]
@@ -115,11 +115,19 @@ def _require_refused(k: Kernel) -> None:
 
 
 def _require_alike(k: Kernel) -> None:
-    """Raise KernelError unless states over all axes are placed as along their strategy's last axis."""
-    placed, one = (factor("hsdp+all") * factor("cp", "c")).states_of(("c",)), STRATEGIES["hsdp"]
+    """Raise KernelError unless states over all axes are placed as along their strategy's last axis.
+
+    Along its own axes they are as that strategy's; also if another cuts one of these.
+    """
+    (outer, inner), one = STRATEGIES["hsdp"].axes, STRATEGIES["hsdp"]
+    placed = (factor("hsdp+all", "a", "b") * factor("cp", "c")).states_of(("c",))
+    alone = (factor("hsdp+all", "a", "b") * factor("tp", "b")).states_of(())
     for state in State:
-        if placed.mode(state, "c") is not one.mode(state, one.axes[-1]):
+        of_three = [placed.mode(state, axis) for axis in AXES]
+        if of_three != [one.mode(state, axis) for axis in (outer, inner, inner)]:
             raise KernelError(f"{k.claim}: {state.value} is placed otherwise along another axis")
+        if alone.axes != ("a",) or alone.mode(state, "a") is not one.mode(state, outer):
+            raise KernelError(f"{k.claim}: {state.value} is placed otherwise where an axis is cut")
         if restricted(STRATEGIES["zero-offload"], ()).rest(state).host:
             raise KernelError(f"{k.claim}: {state.value} is on the host, along no axis")
 

@@ -156,6 +156,8 @@ def _require_axes_are_shared(k: Kernel) -> None:
     States that a factor places along what another cuts are as those of a strategy over all axes.
     """
     cutting = MODEL_AXES.keys() - STRATEGIES.keys()
+    if any(axis.held or axis.at_once or axis.in_full for axis in MODEL_AXES.values()):
+        raise KernelError(f"{k.claim}: an axis holds what no profile holds")
     for one, other in product((*SHARED, *sorted(cutting), PIPELINE), repeat=2):
         apart = (one in SHARED) is not (other in SHARED) and PIPELINE not in (one, other)
         try:
@@ -171,6 +173,8 @@ def _require_axes_are_shared(k: Kernel) -> None:
         also, alike = cut * factor(name, axis), factor(f"{name}+all", OWN) * factor("cp")
         if also.states_of((axis,)) != alike.states_of((axis,)):
             raise KernelError(f"{k.claim}: {name} along {axis} is otherwise than {name}+all")
+        if (also.axes, also.batch_axes) != ((OWN, axis), (OWN,)):
+            raise KernelError(f"{k.claim}: axes {also.axes}, of samples {also.batch_axes}")
 
 
 def _places(

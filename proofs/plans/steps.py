@@ -27,7 +27,7 @@ from spec.derivation.steps import derive, step_of
 from spec.devices.layouts import LayoutError
 from spec.devices.mesh import ALL_WEIGHTS, Axes, along_devices
 from spec.language.programs import Program
-from spec.language.schedule import Buffer, Kind, Op, Phase, Schedule, Span
+from spec.language.schedule import Buffer, Kind, Op, Phase, Rest, Schedule, Span
 from spec.language.steps import Group, Step
 from spec.models.layers import EVERY_LAYER, ROOT, HeldUnits, Layers
 from spec.models.opaque import opaque
@@ -39,7 +39,7 @@ from spec.models.values import Part
 from spec.plans.compose import PIPELINE, Product, factor, restricted
 from spec.plans.model_strategies import MODEL_AXES
 from spec.plans.modes import Mode
-from spec.plans.placement import on_batch, place_states
+from spec.plans.placement import gradients_whole, on_batch, place_states
 from spec.plans.strategies import STRATEGIES
 
 Programs = Sequence[Program]
@@ -123,13 +123,16 @@ def require_said_by_schedules() -> None:
 
 def require_restricted() -> None:
     """Raise KernelError unless strategies, with copies along one axis more, are on their own what they
-    were, on the host too.
+    were, on the host too; and unless gradients that wait whole rest on the device.
     """
     for name, placed in STRATEGIES.items():
         modes = {state: {**dict(found), "copies": Mode.REPLICATED} for state, found in placed.modes}
-        wider = place_states((*placed.axes, "copies"), modes, placed.hold)
-        if restricted(wider, placed.axes) != replace(placed, whole=()):
-            raise KernelError(f"{name}: with copies along one axis more it is another on its own")
+        for axes in ((*placed.axes, "copies"), ("copies", *placed.axes)):
+            if restricted(place_states(axes, modes, placed.hold), placed.axes) != placed:
+                raise KernelError(f"{name}: with copies along one axis more it is another on its own")
+        waits = gradients_whole(replace(placed, whole=placed.axes))
+        if (waits.rest(State.GRADIENTS), waits.hold, waits.whole) != (Rest(), placed.hold, placed.axes):
+            raise KernelError(f"{name}: gradients that wait whole are as {waits}")
 
 
 def require_clipped() -> None:
