@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,9 +10,10 @@ from proofs.language.small_parts import projection
 from proofs.trusted.kernel import KernelError
 from spec.checking.steps import check_parts, check_step
 from spec.derivation.steps import derive
-from spec.devices.layouts import WHOLE, LayoutError, along
+from spec.devices.layouts import PARTIAL, WHOLE, LayoutError, along
 from spec.language.programs import Program
 from spec.language.steps import Step
+from spec.models.transformer import is_layer
 from spec.models.values import FULL, Part
 from spec.plans.compose import Product, factor
 
@@ -76,26 +77,35 @@ def require_shared_lie_alike(plan: str, step: Step) -> None:
                 raise KernelError(f"{plan}: accepted, with {weight} that lies in two ways")
 
 
-def require_taken_as_given(plan: str, step: Step) -> None:
-    """Raise KernelError unless a step is rejected whose layer takes what is given transposed; also if
-    it is the layer that gives it, and the head that takes it.
+def require_taken_as_given(names: Sequence[str], parts: Sequence[Part]) -> None:
+    """Raise KernelError unless a step of several kinds of layers is rejected of which some part takes
+    what is given transposed, or in terms along an axis; also if it is a layer that gives it, and the
+    next part that takes it; and if the first part, which takes nothing, is there twice.
     """
-    first, layer, *rest = step.programs
-    others = [(first, _taking_turned(layer), *rest)]
-    if rest:
-        others.append((first, _giving_turned(layer), _taking_turned(rest[0]), *rest[1:]))
-    for programs in others:
-        if wrong(replace(step, programs=programs)) != (layer.part.name, "takes"):
-            raise KernelError(f"{plan}: accepted, with what {layer.part.name} takes transposed")
+    step = derive(Product(tuple(map(factor, names))), parts)
+    every = step.programs
+    others = [(every[0], (every[0], *every))]
+    for number, program in enumerate(every[1:], 1):
+        before, after = every[:number], every[number + 1 :]
+        others += [(program, (*before, other, *after)) for other in _taking_otherwise(program)]
+        if after and is_layer(program.part.name):
+            next_one, *_ = _taking_otherwise(after[0])
+            others.append((program, (*before, _giving_turned(program), next_one, *after[1:])))
+    for program, programs in others:
+        if wrong(replace(step, programs=programs)) != (program.part.name, "takes"):
+            raise KernelError(f"accepted, with what {program.part.name} takes otherwise")
 
 
-def _taking_turned(program: Program) -> Program:
+def _taking_otherwise(program: Program) -> Iterator[Program]:
+    """The program, taking what it takes transposed, and in terms along the last axis."""
     takes = program.part.takes
     if takes is None:
         raise KernelError(f"{program.part.name} takes nothing")
     turned = replace(takes, indices=takes.indices[::-1])
-    part, lies = replace(program.part, takes=turned), {**program.lies, turned: program.lies[takes]}
-    return replace(program, part=part, lies=lies)
+    part, lies = replace(program.part, takes=turned), program.lies[takes]
+    yield replace(program, part=part, lies={**program.lies, turned: lies})
+    terms = {**lies, program.axes[-1].name: PARTIAL}
+    yield replace(program, lies={**program.lies, takes: terms})
 
 
 def _giving_turned(program: Program) -> Program:

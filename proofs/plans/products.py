@@ -12,9 +12,15 @@ from proofs.language.program_rules import accepted_rules, rules_in
 from proofs.language.programs import alone, must_reject
 from proofs.models.profile_words import require_words_mean
 from proofs.pipelines.listed_pipelines import ListedPipeline, listed_pipelines
-from proofs.plans.joints import require_in_order, require_joined, require_shared_alike
+from proofs.plans.joints import (
+    require_in_order,
+    require_joined,
+    require_shared_alike,
+    require_taken_as_given,
+)
 from proofs.plans.listing import listing
 from proofs.plans.matching import match, require_everywhere
+from proofs.plans.norm_lines import require_norm_lines
 from proofs.plans.steps import (
     require_accepted,
     require_clipped,
@@ -36,7 +42,7 @@ from spec.language.schedule import REDUCTIONS, Rest, Schedule
 from spec.language.steps import Step
 from spec.models.parts import parts
 from spec.models.states import BytePolicy, State
-from spec.models.transformer import DROPPED, Transformer
+from spec.models.transformer import DENSE, DROPPED, USUAL, Transformer
 from spec.models.values import Does, Part, Value
 from spec.numbers.arithmetic import DIVISIBLE, Number
 from spec.pipelines.pipeline import Order, Pipeline
@@ -104,6 +110,9 @@ def products_of_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
     require_said_by_schedules()
     require_restricted()
     require_clipped()
+    require_norm_lines()
+    of_two_kinds = replace(SHAPES[2], kinds=(frozenset((DENSE,)), USUAL))
+    require_taken_as_given(("zero1", "tp+sp", "pp"), parts(of_two_kinds))
     for name in (*SHARED, "fsdp-hold"):
         require_one_schedule(name, parts(GPT))
     require_shared_alike()

@@ -8,7 +8,7 @@ from itertools import permutations
 
 from proofs.language.program_rules import accepted_rules
 from proofs.plans.as_profiles_say import require_as_profiles_say
-from proofs.plans.joints import require_shared_lie_alike, require_taken_as_given, wrong
+from proofs.plans.joints import require_shared_lie_alike, wrong
 from proofs.plans.norms import (
     DEVICES,
     axes_of,
@@ -73,7 +73,6 @@ def require_accepted(names: tuple[str, ...], parts: Sequence[Part]) -> None:
     _require_faults_are_found(plan, step)
     _require_told_of_norms(plan, step)
     _require_groups_are_apart(plan, step)
-    require_taken_as_given(plan, step)
     require_shared_lie_alike(plan, step)
     _require_lines_are_told(plan, step)
 
@@ -193,15 +192,18 @@ def _require_lines_are_told(plan: str, step: Step) -> None:
     told = wrong(replace(step, programs=others), check_step)
     if told not in [(program.part.name, line) for line in damaged.lines]:
         raise KernelError(f"{plan}: without {program.moves[0]}, {told} is said to be wrong")
-    first, *rest = step.groups
+    *rest, last = step.groups
+    gathered = tuple(axis.name for axis in step.programs[0].axes)
     for op in (
+        Op(Kind.RELEASE, Phase.REDUCE, Buffer.ACTIVATIONS),
+        Op(Kind.ALL_GATHER, Phase.REDUCE, Buffer.ACTIVATIONS, axes=gathered),
         Op(Kind.COUNT, Phase.REDUCE, Buffer.TOKENS),
         Op(Kind.DIVIDE, Phase.REDUCE, Buffer.GRADIENTS, by=Buffer.TOTAL_TOKENS),
         Op(Kind.RECOMPUTE, Phase.REDUCE, Buffer.PARAMETERS, Buffer.ACTIVATIONS),
         Op(Kind.OFFLOAD, Phase.REDUCE, Buffer.ACTIVATIONS, Buffer.ACTIVATIONS),
     ):
-        counted = replace(first.schedule, finish=(op, *first.schedule.finish))
-        if not wrong(replace(step, groups=(replace(first, schedule=counted), *rest))):
+        counted = replace(last.schedule, finish=(op, *last.schedule.finish))
+        if wrong(replace(step, groups=(*rest, replace(last, schedule=counted)))) != last.weights[0]:
             raise KernelError(f"{plan}: {op} is a line of the states' schedule")
 
 
@@ -308,10 +310,12 @@ def _require_placed(plan: str, product: Product, parts: Sequence[Part], typed: S
 def _require_each_layer_once(plan: str, step: Step) -> None:
     """Raise KernelError unless a step is rejected where a layer has no schedule of weights, or two."""
     for number, group in enumerate(step.groups):
-        others = (replace(group, layers=layers) for layers in (group.layers.rest, EVERY_LAYER))
+        others = [replace(group, layers=layers) for layers in (group.layers.rest, EVERY_LAYER)]
+        of_fewer = replace(group.schedule, axes=group.schedule.axes[1:])
+        others.append(replace(group, schedule=of_fewer))  # it sums along fewer axes
         for other in others if group.layers != EVERY_LAYER else ():
             groups = (*step.groups[:number], other, *step.groups[number + 1 :])
-            if wrong(replace(step, groups=groups)) is None:
+            if wrong(replace(step, groups=groups)) not in group.weights:
                 raise KernelError(f"{plan}: accepted, with a schedule of layers {other.layers}")
 
 

@@ -26,7 +26,7 @@ def check_norm(schedule: Schedule, norms: Mapping[str, _Lies], number: int) -> N
     for part, ops in zip(("micro_step", "finish"), schedule.bodies, strict=True):
         has = NO_NORM
         for index, op in enumerate(ops):
-            if Buffer.NORM not in (op.source, op.target, op.by):
+            if Buffer.NORM not in (op.target, op.by):
                 continue
             try:
                 if part == "micro_step":
