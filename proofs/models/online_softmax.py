@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import product
 from math import exp, isclose
 from typing import Any
 
@@ -155,10 +156,12 @@ def _require_attention(claim: str) -> None:
     scores, values = [3.0, -1.0, 0.5, 2.0], [0.5, 7.0, -2.0, 1.0]
     weights = [exp(score) for score in scores]
     mean = sum(w * v for w, v in zip(weights, values, strict=True)) / sum(weights)
-    for start in range(len(scores) + 1):
-        first = of_block(scores[:start], values[:start], FLOATS)
-        last = of_block(scores[start:], values[start:], FLOATS)
-        if not isclose(merge(first, last, FLOATS).output, mean):
+    for start, far in product(range(len(scores) + 1), (0, -1000, 1000)):  # exp of either is no number
+        moved = [score + far for score in scores]
+        first = of_block(moved[:start], values[:start], FLOATS)
+        last = of_block(moved[start:], values[start:], FLOATS)
+        both = merge(first, last, FLOATS)
+        if not both.total or not isclose(both.output, mean):
             raise KernelError(f"{claim}: blocks of keys, merged, give no mean of their values")
 
 
