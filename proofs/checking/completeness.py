@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
-from itertools import pairwise, product
+from itertools import product
 from typing import Any
 
 from proofs.checking.beside import checked
@@ -26,6 +26,7 @@ from proofs.checking.further_schedules import (
 )
 from proofs.checking.matching_schedules import Accepted, accepted_schedules
 from proofs.checking.misfits import misfits_are_refused
+from proofs.checking.numbers_of_runs import unknowns_differ, updates_differ
 from proofs.checking.right_sizes import sizes_are_found
 from proofs.checking.witnesses import (
     Broken,
@@ -53,7 +54,6 @@ from spec.meaning.match import Copies, Place, divergences, first_difference
 from spec.meaning.reference import Reference, first_divergence, primes, run
 from spec.meaning.semantics import Store
 from spec.models.states import MIXED_ADAM, POLICIES, BytePolicy, State
-from spec.numbers.any_size import any_size
 from spec.numbers.arithmetic import ceil_div
 from spec.plans.placement import BATCH, on_batch
 from spec.plans.strategies import STRATEGIES
@@ -88,8 +88,8 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
     sizes_are_found(k)
     misfits_are_refused(k)
     _own_their_chunks(k)
-    _unknowns_differ(k)
-    _updates_differ(k)
+    unknowns_differ(k)
+    updates_differ(k)
     _sums_differ(k)
     for schedule, fit in values_for_slices():
         if check(schedule, {BATCH: 2}).rule != ("" if fit else "room"):
@@ -185,47 +185,6 @@ def _own_their_chunks(k: Kernel) -> None:
     first = [row.single[0] for row in kept_whole if row.state == missed[0].state]
     if [each.single for each in missed] != first:
         raise KernelError(f"{k.claim}: of what is kept nowhere a single device has {first}")
-
-
-def _unknowns_differ(k: Kernel) -> None:
-    """Raise KernelError unless in runs what is not known is another number at each call, and what there
-    is at first is as the data say.
-    """
-    named: Any = lambda *name: name  # noqa: E731
-    of_a_run = Reference(Schedule((BATCH,), (), (), ()), {BATCH: 2}, 1, 1, named, True, True)
-    if of_a_run.single(0) != ([named("start", 0)], [named("moment", 0)]):
-        raise KernelError(f"{k.claim}: a run begins with {of_a_run.single(0)}")
-    forwards = [of_a_run.forward(of_a_run.zero, ()) for _ in range(2)]
-    of_samples = [value for each in forwards for has in each.values() for value in has.values()]
-    unknown = [value for _ in range(2) for value in of_a_run.unknown("").values()]
-    unknown += [value for value in of_samples if value != 0]  # a device's own are zero
-    if len({*unknown}) < len(unknown):
-        raise KernelError(f"{k.claim}: what is not known is twice the same: {unknown}")
-
-
-def _updates_differ(k: Kernel) -> None:
-    """Raise KernelError unless in runs weights are others after each number of updates.
-
-    An update is linear: each change of the weights is the trace times the one before, less the
-    determinant times the one before that. With a trace of 3 or more, and a determinant of 1 or less,
-    what is once twice the change before, or more, stays so: more than all changes before it.
-    """
-    w, m = map(any_size, ("w", "m"))
-    units: tuple[tuple[Any, Any], ...] = (1, 0), (0, 1), (w, m)
-    for stateful in (False, True):
-        of_a_run = Reference(Schedule((BATCH,), (), (), ()), {BATCH: 2}, 1, 1, primes, stateful, True)
-        (a, c), (b, d), made = (of_a_run.next(x, y, 0) for x, y in units)
-        linear = all(has == x * w + y * m for has, x, y in zip(made, (a, c), (b, d), strict=True))
-        (weight,), (moment,) = of_a_run.single(0)
-        weights = [weight]
-        for _ in range(2):
-            weight, moment = of_a_run.next(weight, moment, 1)
-            weights.append(weight)
-        one, next_one = (abs(then - now) for now, then in pairwise(weights))
-        if not linear or abs(a + d) < 3 or abs(a * d - b * c) > 1 or not 0 < 2 * one <= next_one:
-            raise KernelError(
-                f"{k.claim}: weights may be alike after some numbers of updates: {weights}"
-            )
 
 
 def _sums_differ(k: Kernel) -> None:
