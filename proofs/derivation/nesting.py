@@ -101,6 +101,10 @@ def _require_orders(names: tuple[str, str]) -> bool:
             leaves = _leaves(move, orders[index], devices)
             right[index] &= leaves
             _require_said(names, [alone], orders[index], leaves)
+    of = families(programs)
+    moved = {of[index] for index, is_right in right.items() if index and not is_right}
+    if any(order != devices for index, order in derived.items() if of[index] not in moved):
+        raise KernelError(f"{names}: axes are not as declared, and for no move: {derived}")
     for index, found in orders.items():
         _require_said(names, programs, found, right[index] or not index)
     return not all(right.values())
@@ -139,7 +143,10 @@ def _require_refused(k: Kernel) -> None:
 
 
 def _require_within_turns(k: Kernel) -> None:
-    """Raise KernelError unless what is joined in a turn of a ring is joined within its slices."""
+    """Raise KernelError unless what is joined in a turn of a ring is joined within its slices.
+
+    And what is renamed is cut as that is of which slices are joined.
+    """
     other, ring = axes = MODEL_AXES["tp+sp"], MODEL_AXES["cp"]
     cut, slices = along("s"), Value("slices", ("s",))
     lies = {other.name: cut, ring.name: WHOLE, ring.turns: cut}
@@ -149,6 +156,14 @@ def _require_within_turns(k: Kernel) -> None:
     alone = replace(program, forward=(move,), backward=(), lies=of_both)
     if axis_orders((alone,))["s"] != (ring.name, other.name):
         raise KernelError(f"{k.claim}: {move} in a turn of {ring.name} is not within its slices")
+    layer, keys = program_of(parts(MODEL)[1], axes), Value("keys", ("u",))
+    lies = {other.name: along("u"), ring.name: along("u"), ring.turns: WHOLE}
+    move = move_of(keys, other.name, along("u"), WHOLE)
+    of_both = {**layer.lies, keys: lies, move.makes: {**lies, other.name: WHOLE}}
+    renamed = replace(layer, forward=(*_renames(layer), move), backward=(), lies=of_both)
+    found = axis_orders((renamed,))
+    if {found["s"], found["u"]} != {(ring.name, other.name)}:
+        raise KernelError(f"{k.claim}: {move} is not within {ring.name} of what is renamed")
 
 
 def _moved(programs: Sequence[Program], devices: Axes) -> dict[Moved, Program]:

@@ -46,7 +46,7 @@ def require_as_along_one() -> None:
     that is applied.
     """
     for first, second in _pairs():
-        both = combined((_on(ONE, first), _on(OTHER, second)))
+        both = combined((on_axis(ONE, first), on_axis(OTHER, second)))
         schedule, alone = schedule_of(both), [schedule_of(each) for each in (first, second)]
         require_passing(schedule)
         moves, hosts = ([of(each) for each in alone] for of in (_moves, _crosses))
@@ -55,15 +55,16 @@ def require_as_along_one() -> None:
     for placed in HOSTED:
         if not check(schedule_of(placed), {BATCH: 2}, 1).accepted:
             raise KernelError(f"K7: {placed.modes} are not accepted")
-    fused, zero1 = _on(ONE, STRATEGIES["fused-update"]), _on(OTHER, STRATEGIES["zero1"])
+    fused, zero1 = on_axis(ONE, STRATEGIES["fused-update"]), on_axis(OTHER, STRATEGIES["zero1"])
     for modes in WRONG:
-        if _is_accepted(schedule_of(combined((zero1, _on(ONE, on_batch(*modes)))))):
+        if _is_accepted(schedule_of(combined((zero1, on_axis(ONE, on_batch(*modes)))))):
             raise KernelError(f"K7: {modes} are accepted along {ONE}")
     schedule = schedule_of(with_all_samples(combined((fused, zero1)), (OTHER,)))
     within = {op.within for op in schedule.micro_step if op.kind in REDUCTIONS}
     if not _is_accepted(schedule) or within != {(OTHER,)}:
         raise KernelError(f"K7: of slices along {OTHER} those within {within} are summed")
-    schedule = schedule_of(with_all_samples(combined((_on(ONE, STRATEGIES["zero2"]), zero1)), (*MESH,)))
+    both = combined((on_axis(ONE, STRATEGIES["zero2"]), zero1))
+    schedule = schedule_of(with_all_samples(both, (*MESH,)))
     if not _is_accepted(schedule) or any(op.kind in REDUCTIONS for op in schedule.ops):
         raise KernelError(f"K7: where gradients are whole they are summed: {schedule.ops}")
 
@@ -71,7 +72,7 @@ def require_as_along_one() -> None:
 def require_summed_as_said() -> None:
     """Raise KernelError unless gradients are summed when they are said to, and what is so is right."""
     for names, says in product(PAIRS, SAID):
-        placed = combined(_on(axis, STRATEGIES[name]) for axis, name in zip(MESH, names, strict=True))
+        placed = combined(map(on_axis, MESH, map(STRATEGIES.__getitem__, names)))
         schedule = schedule_of(replace(placed, **says))
         for axis in MESH:
             moves = _moves(schedule, axis)
@@ -94,7 +95,7 @@ def _pairs() -> Iterator[tuple[Placement, Placement]]:
         yield from zip(some, (*some[1:], some[0]), strict=True)
 
 
-def _on(axis: str, placed: Placement) -> Placement:
+def on_axis(axis: str, placed: Placement) -> Placement:
     """The placement along another axis."""
     modes = {state: {axis if a == BATCH else a: m for a, m in of} for state, of in placed.modes}
     return place_states((axis,), modes, placed.hold)

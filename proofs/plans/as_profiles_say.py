@@ -10,12 +10,23 @@ from spec.derivation.schedules import schedule_of
 from spec.derivation.steps import derive
 from spec.language.schedule import Buffer, Schedule, Span
 from spec.language.steps import Step
-from spec.models.layers import HeldUnits
+from spec.models.layers import ROOT, HeldUnits, Layers
 from spec.models.profiles import TEXTBOOK, Padding, Units
 from spec.models.states import State
-from spec.models.transformer import HEAD
+from spec.models.transformer import EMBEDDING, HEAD
 from spec.models.values import Part
 from spec.plans.compose import Product
+from spec.plans.placement import gradients_whole
+
+SAID = "uses", "each", "stays", "sums_whole"
+LAST = Layers(frozenset((-1,)), others=False)
+HELD = HeldUnits(frozenset((ROOT,)), LAST)
+WORDS = (  # what profiles say of states, and of sums
+    replace(TEXTBOOK, uses=2, stays=True, held_units=HELD),
+    replace(TEXTBOOK, each=True, sums_first=True, held_units=HELD),
+    replace(TEXTBOOK, sums_first=True, waits_whole=True, held_units=HELD),
+    replace(TEXTBOOK, sums_whole=True),
+)
 
 
 def require_as_profiles_say(plan: str, product: Product, parts: Sequence[Part]) -> None:
@@ -37,23 +48,21 @@ def _require_states(plan: str, product: Product, parts: Sequence[Part]) -> None:
         raise KernelError(f"{plan}: weights are cut along {cut_along}, not {product.cuts_weights}")
     along = step.gradients_over()
     over_cuts = any({*summed} & {*product.cuts_weights} for summed, _ in along.values())
-    others = (
-        replace(TEXTBOOK, uses=2, each=True, stays=True),
-        replace(TEXTBOOK, sums_first=True, sums_whole=True),
-    )
-    for profile in (*others, TEXTBOOK) if over_cuts else (TEXTBOOK,):
+    for profile in (*WORDS, TEXTBOOK) if over_cuts else (TEXTBOOK,):
         step = derive(product, parts, profile=profile)
+        held = step.root if profile.held_units is HELD else ()
         for name, over in along.items():
             placed = product.states_of(*over)
             cut = tuple(axis for axis in placed.axes if axis in product.cuts_weights)
             first, again = (cut if says else () for says in (profile.sums_first, profile.uses == 2))
-            says_of_all = {
-                word: getattr(profile, word) for word in ("uses", "each", "stays", "sums_whole")
-            }
+            placed = gradients_whole(placed) if profile.waits_whole else placed
+            says_of_all = {word: getattr(profile, word) for word in SAID}
+            says_of_all["waits"] = profile.waits_whole
             summed = replace(placed, summed_first=first, summed_again=again, **says_of_all)
-            (group,) = (group for group in step.groups if name in group.weights)
-            if group.schedule != schedule_of(summed):
-                raise KernelError(f"{plan}: {name} is placed, or summed, otherwise than is said")
+            for group in (group for group in step.groups if name in group.weights):
+                holds = name in held or group.layers == LAST
+                if group.schedule != schedule_of(replace(summed, hold=holds)):
+                    raise KernelError(f"{plan}: {name} is placed, or summed, otherwise than is said")
     for group in step.groups:
         if group.schedule.rest(State.GRADIENTS).sharded and group.schedule.sliced_by_update:
             raise KernelError(f"{plan}: gradients of {group.weights} rest in slices, and leave others")
@@ -96,20 +105,27 @@ def _require_units(plan: str, product: Product, parts: Sequence[Part]) -> None:
     ):
         profile = replace(TEXTBOOK, units=units, padding=padding)
         schedules = _by_weight(derive(product, parts, profile=profile))
+        if whole and units is Units.LAYER:
+            clips = _by_weight(derive(product, parts, clip=True, profile=profile))
+            if any(clips[name].micro_step != schedules[name].micro_step for name in whole):
+                raise KernelError(f"{plan}: with units {units.value} it clips in other micro-steps")
         for name, schedule in _by_weight(plain).items():
             if schedules[name] != (_held_whole(schedule) if name in whole else schedule):
                 raise KernelError(f"{plan}: with units {units.value} {name} passes otherwise")
 
 
 def _require_head_held(plan: str, product: Product, parts: Sequence[Part]) -> None:
-    """Raise KernelError unless of a head that is held all weights are, also those that others use."""
-    profile = replace(TEXTBOOK, held_units=HeldUnits(frozenset((HEAD,))))
-    step = derive(product, parts, profile=profile)
-    for group in step.groups:
-        gathers = [op for op in group.schedule.micro_step if op.target is Buffer.VIEW and op.axes]
-        held = {op.span is Span.ALL_UNITS for op in gathers}
-        if held and held != {HEAD in step.uses[name] for name in group.weights}:
-            raise KernelError(f"{plan}: {group.weights} are held otherwise than the head")
+    """Raise KernelError unless of an embedding, or a head, that is held all weights are, also those
+    that others use.
+    """
+    for unit in (EMBEDDING, HEAD):
+        profile = replace(TEXTBOOK, held_units=HeldUnits(frozenset((unit,))))
+        step = derive(product, parts, profile=profile)
+        for group in step.groups:
+            gathers = [op for op in group.schedule.micro_step if op.target is Buffer.VIEW and op.axes]
+            held = {op.span is Span.ALL_UNITS for op in gathers}
+            if held and held != {unit in step.uses[name] for name in group.weights}:
+                raise KernelError(f"{plan}: {group.weights} are held otherwise than the {unit}")
 
 
 def _held_whole(schedule: Schedule) -> Schedule:

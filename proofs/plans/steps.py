@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import permutations
 
+from proofs.derivation.two_axes import on_axis
 from proofs.language.program_rules import accepted_rules
 from proofs.plans.as_profiles_say import require_as_profiles_say
 from proofs.plans.joints import require_shared_lie_alike, wrong
@@ -36,7 +37,7 @@ from spec.models.states import State
 from spec.models.training import PLAIN
 from spec.models.transformer import is_layer
 from spec.models.values import Part
-from spec.plans.compose import PIPELINE, Product, factor, restricted
+from spec.plans.compose import PIPELINE, Product, combined, factor, restricted
 from spec.plans.model_strategies import MODEL_AXES
 from spec.plans.modes import Mode
 from spec.plans.placement import gradients_whole, on_batch, place_states
@@ -44,6 +45,8 @@ from spec.plans.strategies import STRATEGIES
 
 Programs = Sequence[Program]
 MICRO_STEPS = 2
+# of two axes: gradients that are gathered along both; updated in slices, or applied as they rest
+OF_TWO = (("R", "R", "S*"),) * 2, (("R", "S", "S"), ("S*", "S*", "S"))
 _VERDICT = {True: "accepted", False: "rejected, and is right"}
 
 
@@ -139,7 +142,8 @@ def require_clipped() -> None:
     by the norm of all gradients, before anything of the update.
     """
     found: dict[tuple[object, ...], Schedule] = {}
-    for schedule in map(schedule_of, realisable_placements().values()):
+    of_two = (combined(map(on_axis, "ab", (on_batch(*modes) for modes in two))) for two in OF_TWO)
+    for schedule in map(schedule_of, (*realisable_placements().values(), *of_two)):
         for op in (op for op in schedule.finish if op.kind is Kind.UPDATE):
             found[op, schedule.rest(State.GRADIENTS)] = schedule
     for schedule in map(clipped, found.values()):
@@ -147,12 +151,17 @@ def require_clipped() -> None:
         accepted = check(schedule, dict.fromkeys(schedule.axes, DEVICES), MICRO_STEPS).accepted
         if not accepted or reduces != sorted(reduces, reverse=True):
             raise KernelError(f"clipped too late, or by another norm: {schedule.finish}")
+    try:
+        clipped(schedule_of(STRATEGIES["fused-update"]))
+    except ValueError:
+        return
+    raise KernelError("no gradient of the whole step is kept, and it is clipped")
 
 
 def require_one_schedule(name: str, parts: Sequence[Part]) -> None:
     """Raise KernelError unless the step of one schedule is that of the strategy that has it."""
     for units in (Units.LARGEST, Units.LAYER):
-        profile = replace(TEXTBOOK, units=units)
+        profile = replace(TEXTBOOK, units=units, again=frozenset())
         step = derive(Product((factor(name),)), parts, profile=profile)
         if step_of(schedule_of(STRATEGIES[name]), parts, profile) != step:
             raise KernelError(f"{name}: with units {units.value} its schedule has another step")
