@@ -26,7 +26,11 @@ from proofs.checking.further_schedules import (
 )
 from proofs.checking.matching_schedules import Accepted, accepted_schedules
 from proofs.checking.misfits import misfits_are_refused
-from proofs.checking.numbers_of_runs import unknowns_differ, updates_differ
+from proofs.checking.numbers_of_runs import (
+    groups_share_samples,
+    unknowns_differ,
+    updates_differ,
+)
 from proofs.checking.right_sizes import sizes_are_found
 from proofs.checking.witnesses import (
     Broken,
@@ -89,6 +93,7 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
     misfits_are_refused(k)
     _own_their_chunks(k)
     unknowns_differ(k)
+    groups_share_samples(k)
     updates_differ(k)
     _sums_differ(k)
     for schedule, fit in values_for_slices():

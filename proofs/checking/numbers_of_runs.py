@@ -17,8 +17,8 @@ def unknowns_differ(k: Kernel) -> None:
     number where it has none; and what there is at first is as the data say, which are all different.
     """
     named: Any = lambda *name: name  # noqa: E731
-    of_a_run = Reference(Schedule((BATCH,), (), (), ()), {BATCH: 2}, 1, 1, named, True, True)
-    if of_a_run.single(0) != ([named("start", 0)], [named("moment", 0)]):
+    of_a_run = Reference(Schedule((BATCH,), (), (), ()), {BATCH: 3}, 1, 2, named, True, True)
+    if of_a_run.single(0) != tuple([named(what, j) for j in range(2)] for what in ("start", "moment")):
         raise KernelError(f"{k.claim}: a run begins with {of_a_run.single(0)}")
     forwards = [of_a_run.forward(of_a_run.zero, ()) for _ in range(2)]
     of_samples = [value for each in forwards for has in each.values() for value in has.values()]
@@ -57,3 +57,58 @@ def updates_differ(k: Kernel) -> None:
             raise KernelError(
                 f"{k.claim}: weights may be alike after some numbers of updates: {weights}"
             )
+
+
+def groups_share_samples(k: Kernel) -> None:
+    """Raise KernelError unless in runs on three axes groups are of those that differ along some alone,
+    and own what the owner has there; and a backward is of all their samples, of what each one's forward
+    left, at a device's own view. And unless each sample has a gradient of its own.
+    """
+    sizes = dict.fromkeys(("one", "two", "three"), 2)
+    world = Reference(Schedule((*sizes,), (), (), ()), sizes, 1, 3, primes, True, True)
+    view = {(j, d): primes("start", d, j) for j, d in world.zero}
+    alone = world.forward(view, ())
+
+    def sample(e: Any, j: int, d: Any) -> Any:
+        kept, read = (lambda i: view[i, e]), (lambda i: view[i, d])
+        return world.losses.sample(world, 0, e, j, kept, read, False)
+
+    for cut in product((False, True), repeat=3):
+        axes = tuple(axis for axis, is_cut in zip(sizes, cut, strict=True) if is_cut)
+        gathered = world.of_group(alone, axes)
+        gradients = world.gradient(view, gathered, 0, axes)
+        for j, d in view:
+            places = {e: [*zip(cut, d, e, strict=True)] for e in world.devices}
+            group = [e for e in places if all(c or here == there for c, here, there in places[e])]
+            ends = all(here != there for c, here, there in places[world.owner[j]] if c)
+            if [*world.group(d, axes)] != group or world.owns(j, d, axes, 1) is not ends:
+                raise KernelError(
+                    f"{k.claim}: along {axes} {d} is of another group, or takes another's"
+                )
+            as_left = all(gathered[j, d][e] == view[j, e] for e in group)
+            if not as_left or gradients[j, d] != sum(sample(e, j, d) for e in group):
+                raise KernelError(f"{k.claim}: along {axes} {d} has other samples' gradients")
+    _samples_differ(k, world)
+
+
+def _samples_differ(k: Kernel, world: Reference) -> None:
+    """Raise KernelError unless a sample's gradient of an element sums what is kept of it, by a factor
+    of its device's own; another element's parameter; and a number of the data of its own.
+    """
+    world.data = lambda *name: any_size(f"data {name}")
+    kept, read = ((lambda i, w=what: any_size(f"{w} {i}")) for what in ("kept", "read"))
+    every, factors, reads = set[str](), set[tuple[Any, Any]](), set[tuple[int, str]]()
+    cases = product((False, True), world.zero, range(2), range(2))
+    for tied, (j, d), micro_step, step in cases:
+        world.step = step
+        gradient = world.losses.sample(world, micro_step, d, j, kept, read, tied)
+        (given, _), (own, factor), (other, _) = ((f[0][0], times) for f, times in gradient.terms)
+        if own != f"kept {j}" or other == f"read {j}":
+            raise KernelError(f"{k.claim}: the gradient of {j} is {gradient}")
+        every.add(given)
+        reads.add((j, other))
+        factors |= set() if tied else {(d, factor)}
+    differ = len(factors) == len({factor for _, factor in factors}) == len(world.devices)
+    once = len(reads) == len({other for _, other in reads}) == world.elements
+    if not (differ and once and len(every) == 2 * len(world.zero) * 2 * 2):
+        raise KernelError(f"{k.claim}: samples have factors {factors}, and read {reads}")
