@@ -34,7 +34,7 @@ def corners() -> Iterator[tuple[Schedule, BytePolicy, str]]:
     """Schedules, each with a policy, and the rule by which it is rejected; none if it is right."""
     for schedule in (*_on_the_host(), *_by_slices(), *_of_groups(), *_taken_off()):
         yield schedule, MIXED_ADAM, ""
-    for schedule in (*_of_sliced_terms(), *_of_other_quotients()):
+    for schedule in (*_of_sliced_terms(), *_of_other_quotients(), _of_the_first()):
         yield schedule, MIXED_ADAM, "whole"
     dp = schedule_of(STRATEGIES["dp"])
     yield dp.with_rest(State.GRADIENTS, Rest(stored=False)), MIXED_ADAM, "whole"
@@ -43,6 +43,8 @@ def corners() -> Iterator[tuple[Schedule, BytePolicy, str]]:
     yield thrice, MIXED_ADAM, "whole"  # the device has nothing left to send
     from_itself = _changed(away, Kind.OFFLOAD, lambda op: (replace(op, source=PARAMETERS),))
     yield from_itself, MIXED_ADAM, "agreed"  # an update on the device changes none on the host
+    kept = _changed(away, Kind.OFFLOAD, lambda op: (replace(op, kind=Kind.KEEP),))
+    yield kept, MIXED_ADAM, "agreed"  # what is kept on the device is not on the host
     made = operation(Kind.RECOMPUTE, PARAMETERS, STATES, span=Span.UNIT)
     seen = operation(Kind.RECOMPUTE, STATES, VIEW, span=Span.UNIT)
     reads = tuple(replace(op, source=VIEW) for op in dp.micro_step)
@@ -129,6 +131,18 @@ def _of_groups() -> Iterator[Schedule]:
         yield from (whole, tied_parameters(whole))
         lost = whole.with_rest(State.ACTIVATIONS, Rest(stored=False))
         yield replace(lost, micro_step=(forward, again, of_all))
+
+
+def _of_the_first() -> Schedule:
+    """Along two axes the first device's slices along the last one go to all, and are added: elements
+    are right that it does not own along that one.
+    """
+    own = operation(Kind.KEEP, GRADIENTS, FRESH, within=BOTH[1:], span=Span.ALL_UNITS)
+    zeros = operation(Kind.ZERO, FRESH, span=Span.ALL_UNITS)
+    reduce, *rest = schedule_of(along(BOTH, "dp")).finish
+    to_all = operation(Kind.BROADCAST, FRESH, axes=BOTH)
+    finish = (reduce, zeros, own, to_all, ADD, GONE, *rest)
+    return replace(schedule_of(along(BOTH, "dp")), finish=finish)
 
 
 def _own(source: Buffer) -> Ops:

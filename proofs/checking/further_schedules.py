@@ -220,6 +220,26 @@ def _of_the_first() -> Iterator[tuple[str, Schedule]]:
     )
 
 
+def of_the_firsts_slices() -> tuple[Schedule, Schedule]:
+    """The slice of the next device goes from the first to all, and is added; and all slices are twice
+    but for the first device's, and those of the next.
+    """
+    dp, tied = schedule_of(STRATEGIES["dp"]), Buffer.TIED
+    keep = operation(Kind.KEEP, GRADIENTS, FRESH, within=EVERYONE, span=Span.ALL_UNITS)
+    zeros, to_all = operation(Kind.ZERO, FRESH, span=Span.ALL_UNITS), _all_reduce(FRESH)
+    own, next_ones = (
+        (zeros, replace(keep, shift=n), replace(to_all, kind=Kind.BROADCAST)) for n in (0, 1)
+    )
+    aside = operation(Kind.KEEP, GRADIENTS, tied, span=Span.ALL_UNITS)
+    less = _scaled(FRESH, -1), replace(ADD, into=tied)
+    all_but_two = aside, *own, *less, *next_ones, *less, replace(ADD, source=tied), RELEASE
+    reduced, *rest = dp.finish
+    one, others = (
+        replace(dp, finish=(reduced, *ops, *rest)) for ops in ((*next_ones, ADD, RELEASE), all_but_two)
+    )
+    return one, others
+
+
 def _of_groups() -> Iterator[tuple[str, Schedule]]:
     """A backward of a group's samples, whose activations are gathered, made again, or lacking."""
     dp = schedule_of(STRATEGIES["dp"])

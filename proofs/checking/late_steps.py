@@ -68,6 +68,8 @@ def require_late_steps() -> None:
         diverged = first_divergence(late.schedule, mesh, steps=late.step + 1)
         if diverged is None or diverged.step != late.step:
             raise KernelError(f"{late.name}: expected a run that diverges in step {late.step}")
+    if not check(_of_zeros(SETTLED_WITHIN + 2, read=False), {BATCH: SETTLED_WITHIN + 3}).accepted:
+        raise KernelError("what is moved on from step to step, and not read, is rejected")
 
 
 def late_schedules() -> Iterator[Late]:
@@ -85,16 +87,19 @@ def late_schedules() -> Iterator[Late]:
     yield Late("a_norm_of_the_first_devices_elements_is_late", _of_a_late_norm(), 4, 2)
 
 
-def _of_zeros(steps: int) -> Schedule:
-    """What is kept begins as zeros, as gradients do: it stays so until the first gradient comes."""
+def _of_zeros(steps: int, read: bool = True) -> Schedule:
+    """What is kept begins as zeros, as gradients do: it stays so until the first gradient comes. It is
+    added to a later gradient, if it is read.
+    """
     dp, line = schedule_of(STRATEGIES["dp"]), Line(GRADIENTS, TIED)
     forward, backward = dp.micro_step
     gone = (operation(Kind.RELEASE, buffer) for buffer in (TIED, FRESH))
     micro_step = (
         *(forward, replace(backward, into=FRESH, span=Span.UNIT)),
         operation(Kind.ALL_REDUCE, FRESH, axes=(BATCH,)),
-        *(*line.moved_on(steps + 1), line.put(0, FRESH), *line.taken(steps)),
-        *(operation(Kind.ACCUMULATE, TIED, FRESH), operation(Kind.UPDATE, FRESH, Buffer.OPTIMIZER)),
+        *(*line.moved_on(steps + 1), line.put(0, FRESH)),
+        *((*line.taken(steps), operation(Kind.ACCUMULATE, TIED, FRESH)) if read else ()),
+        operation(Kind.UPDATE, FRESH, Buffer.OPTIMIZER),
     )
     return replace(dp, micro_step=(*micro_step, *gone), finish=())
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise, product
 
-from proofs.checking.further_schedules import of_two_neighbours
+from proofs.checking.further_schedules import of_the_firsts_slices, of_two_neighbours
 from proofs.checking.matching_schedules import after, along, tied_parameters
 from proofs.checking.witnesses import around, meant, operation
 from proofs.trusted.kernel import Kernel, KernelError
@@ -21,7 +21,7 @@ from spec.checking.verdict import check
 from spec.derivation.norms import clipped
 from spec.derivation.schedules import schedule_of
 from spec.language.schedule import MICRO_STEPS, Buffer, Kind, Monomial, Op, Schedule, Span
-from spec.models.states import BytePolicy
+from spec.models.states import POLICIES, BytePolicy
 from spec.numbers.any_size import any_size
 from spec.plans.placement import BATCH, on_batch
 from spec.plans.strategies import STRATEGIES
@@ -37,7 +37,7 @@ ERRORS: dict[str, tuple[Terms, Callable[[int, int], bool]]] = {
         lambda n, _: n in (1, 2, 3),
     ),
     "five micro-steps": ({(0, 1): 1, (0, 0): -5}, lambda _, m: m == 5),
-    "twenty samples": ({(1, 1): 1, (0, 0): -20}, lambda n, m: n * m == 20),
+    "twenty-one samples": ({(1, 1): 1, (0, 0): -21}, lambda n, m: n * m == 21),
     "four samples, less than the number": ({(0, 0): 4, (1, 1): -1}, lambda n, m: n * m == 4),
     "as many micro-steps": ({(1, 0): 1, (0, 1): -1}, lambda n, m: n == m),
 }
@@ -87,7 +87,7 @@ def _require_equal(k: Kernel) -> None:
     lost, on_shards = replace(dp, finish=dp.finish[1:]), schedule_of(along(both.axes))
     for schedule, one, other, places, right in (
         (on_shards, "outer", "inner", 0, True),
-        (dp, BATCH, MICRO_STEPS, 2, True),
+        (dp, MICRO_STEPS, BATCH, 2, True),
         (dp, BATCH, MICRO_STEPS, 4, False),
         (both, "outer", MICRO_STEPS, 1, False),
         (lost, BATCH, MICRO_STEPS, 0, False),
@@ -184,11 +184,14 @@ def _require_told(k: Kernel) -> None:
     """The operation that is wrong is told, and which one of the step it is, of many micro-steps."""
     dp = schedule_of(STRATEGIES["dp"])
     not_summed = replace(dp, finish=dp.finish[1:])
-    verdict, ops = check(not_summed, {BATCH: 2}, MANY), [*not_summed.flat(MANY)]
-    op = ops[verdict.op_index][1]
-    if op is not verdict.op or op.kind is not Kind.UPDATE:
-        raise KernelError(f"{k.claim}: {verdict.op} is wrong, and operation {op} is told")
+    for micro_steps in (2, MANY):
+        verdict, ops = check(not_summed, {BATCH: 2}, micro_steps), [*not_summed.flat(micro_steps)]
+        op = ops[verdict.op_index][1]
+        if op is not verdict.op or op.kind is not Kind.UPDATE:
+            raise KernelError(f"{k.claim}: {verdict.op} is wrong, and operation {op} is told")
     forgets = schedule_of(on_batch("R", "M", "R", "S"))
+    if everywhere(forgets, {}).accepted or not everywhere(forgets, {}, POLICIES["fp32-sgd"]).accepted:
+        raise KernelError(f"{k.claim}: no moments are kept, and of all sizes another verdict is told")
     for few in (Fraction(1, 2), 1, 2):  # bytes of moments: they are to be kept
         if check(forgets, {BATCH: 2}, 1, BytePolicy(2, 2, few)).accepted:
             raise KernelError(f"{k.claim}: moments of {few} bytes need not be kept")
@@ -198,6 +201,10 @@ def _require_told(k: Kernel) -> None:
         except ValueError:
             continue
         raise KernelError(f"{k.claim}: there is a verdict on {size} devices")
+    for schedule, right in zip(of_the_firsts_slices(), ((), (2,)), strict=True):
+        for devices in (1, 2, 3, 4, any_size(BATCH)):
+            if check(schedule, {BATCH: devices}).accepted is not (devices in right):
+                raise KernelError(f"{k.claim}: slices of the first device, of {devices}, are told")
     _, backward = dp.micro_step  # of one device there is nothing to gather: backward reads what is lost
     gather = operation(Kind.ALL_GATHER, Buffer.ACTIVATIONS, axes=(BATCH,))
     if check(replace(dp, micro_step=(gather, backward)), {BATCH: 1}).op is not backward:

@@ -113,14 +113,18 @@ def _require_orders(names: tuple[str, str]) -> bool:
 def _require_said(
     names: tuple[str, str], programs: Sequence[Program], found: AxisOrders, right: bool
 ) -> None:
-    """Raise KernelError unless orders of axes are accepted where they are right, and only there."""
-    try:
-        check_orders(programs, found)
-        accepted = True
-    except LayoutError:
-        accepted = False
-    if accepted is not right:
-        raise KernelError(f"{names}: {'accepts' if accepted else 'rejects'} {found}")
+    """Raise KernelError unless orders of axes are accepted where they are right, and only there; also
+    with another axis between them.
+    """
+    between = {index: (*order[:1], "between", *order[1:]) for index, order in found.items()}
+    for orders in (found, between):
+        try:
+            check_orders(programs, orders)
+            accepted = True
+        except LayoutError:
+            accepted = False
+        if accepted is not right:
+            raise KernelError(f"{names}: {'accepts' if accepted else 'rejects'} {orders}")
 
 
 def _require_refused(k: Kernel) -> None:

@@ -98,7 +98,7 @@ def check(
     try:
         return found(one_by_one=few)
     except Undecided:
-        if few or not many:
+        if not many:
             raise
         return found(one_by_one=True)
 
