@@ -27,6 +27,7 @@ from proofs.checking.further_schedules import (
 from proofs.checking.matching_schedules import Accepted, accepted_schedules
 from proofs.checking.misfits import misfits_are_refused
 from proofs.checking.numbers_of_runs import (
+    all_that_is_kept_is_compared,
     groups_share_samples,
     unknowns_differ,
     updates_differ,
@@ -94,6 +95,7 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
     _own_their_chunks(k)
     unknowns_differ(k)
     groups_share_samples(k)
+    all_that_is_kept_is_compared(k)
     updates_differ(k)
     _sums_differ(k)
     for schedule, fit in values_for_slices():

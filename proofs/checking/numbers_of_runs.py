@@ -5,11 +5,16 @@ from __future__ import annotations
 from itertools import pairwise, product
 from typing import Any
 
+from proofs.checking.matching_schedules import along
+from proofs.checking.witnesses import around, operation
 from proofs.trusted.kernel import Kernel, KernelError
-from spec.language.schedule import Schedule
-from spec.meaning.reference import Reference, primes
+from spec.derivation.schedules import schedule_of
+from spec.language.schedule import Buffer, Kind, Rest, Schedule
+from spec.meaning.reference import Reference, Unknown, divided, primes, run
+from spec.models.states import State
 from spec.numbers.any_size import any_size
 from spec.plans.placement import BATCH
+from spec.plans.strategies import STRATEGIES
 
 
 def unknowns_differ(k: Kernel) -> None:
@@ -112,3 +117,33 @@ def _samples_differ(k: Kernel, world: Reference) -> None:
     once = len(reads) == len({other for _, other in reads}) == world.elements
     if not (differ and once and len(every) == 2 * len(world.zero) * 2 * 2):
         raise KernelError(f"{k.claim}: samples have factors {factors}, and read {reads}")
+
+
+def all_that_is_kept_is_compared(k: Kernel) -> None:
+    """Raise KernelError unless of each state that is kept each copy is compared, but working ones, of
+    what is on the other side of the host link as not known; and so is what is divided by nothing.
+    """
+    dp, rest = schedule_of(STRATEGIES["dp"]), Rest(working=True)
+    one, other = ("optimizer state", "stateful"), ("master weights", "master")
+    for has in product((False, True), repeat=2):
+        options: Any = {"stateful": has[0], "master": has[1], "steps": 1}
+        kept = {name for (name, _), there in zip((one, other), has, strict=True) if there}
+        for schedule, states in ((dp, kept), (dp.with_rest(State.OPTIMIZER, rest), set[str]())):
+            found = {row.state for row in run(schedule, {BATCH: 2}, **options)}
+            if found != {"parameters", *states}:
+                raise KernelError(f"{k.claim}: of {kept} and parameters {found} are compared")
+    two = schedule_of(along(("outer", "inner"), "dp")).with_rest(State.OPTIMIZER, Rest(("outer",)))
+    copies = {row.state: len(row.has) for row in run(two, {"outer": 2, "inner": 3}, steps=1)}
+    if copies != {"parameters": 6 * 6, one[0]: 6 * 3, other[0]: 6 * 3}:
+        raise KernelError(
+            f"{k.claim}: of 6 elements on 6 devices so many copies are compared: {copies}"
+        )
+    for kind, host in ((Kind.OFFLOAD, False), (Kind.FETCH, True)):
+        moved = around(dp, last=(operation(kind, Buffer.PARAMETERS),))
+        first, *_ = run(moved.with_rest(State.PARAMETERS, Rest(host=host)), {BATCH: 2}, steps=1)
+        if not all(isinstance(value, Unknown) for value in first.has):
+            raise KernelError(f"{k.claim}: after {kind} parameters are {first.has}")
+    unknown = primes("unknown", 1)
+    quotients = [divided(x, y) for x, y in ((1, 0), (0, 0), (1, unknown), (unknown, unknown))]
+    if not all(isinstance(value, Unknown) for value in quotients) or divided(0, unknown) != 0:
+        raise KernelError(f"{k.claim}: what is divided by nothing, or by what is not known, is known")

@@ -121,8 +121,9 @@ def context_parallelism_moves_keys_or_heads(k: Kernel) -> tuple[Theorem, ...]:
             if gathers != names or sent_by - names != {"accumulate", "merge", "ring_reduce"}:
                 raise KernelError(f"{k.claim}: slices of keys are sent by {sent_by}")
         apart = [replace(move, in_turns=False) for move in at_once.moves]
+        apart += [replace(move, axis="another") for move in at_once.moves]
         if any(map(at_once.is_at_once, apart)):
-            raise KernelError(f"{k.claim}: what goes round no ring is gathered before its turns")
+            raise KernelError(f"{k.claim}: what goes round no ring, or another, is gathered before it")
         is_reciprocal = x.n * x.n.reciprocal == 1
         backward = {"ring_backward": (ring, ring.backward, keys + all_keys)}
         found += x.sends(backward, is_reciprocal)

@@ -12,6 +12,7 @@ from proofs.costs.model_symbols import Symbols
 from proofs.costs.ring_programs import programs_of_rings
 from proofs.costs.value_lives import value_lives
 from proofs.language.programs import GPT, LLAMA
+from proofs.language.small_parts import kernels
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from spec.checking.programs import check_program
 from spec.costs.lifetimes import live
@@ -67,6 +68,7 @@ def layers_hold_these_values_for_gradients_that_wait(k: Kernel) -> tuple[Theorem
     _require_needed(k, program_of(a_matrix_twice(), ()))
     _require_fullest_in_rings(k)
     _require_overwritten(k)
+    _require_overwritten_alone(k)
     _require_held_beside(k)
     return tuple(found)
 
@@ -131,6 +133,29 @@ def _require_overwritten(k: Kernel) -> None:
     program = program_of(realised(head(LLAMA), replace(kernel, overwritten=names), WIDTH), ())
     cotangents = {value for value in program.lies if value.name.startswith("d logits")}
     _require_fullest(k, program, value_lives(program), cotangents)
+
+
+def _require_overwritten_alone(k: Kernel) -> None:
+    """Raise KernelError unless kernels overwrite what is kept as they read it, by all its cotangents;
+    and what is merged takes no room, however it lies.
+    """
+    names = frozenset({"takes", "x", "y"})
+    part = replace(kernels(), overwritten=names, merged=frozenset({"takes"}))
+    tensor = MODEL_AXES["tp+sp"]
+    of_x = {"d x", "d x of both_x", "d x of open_x"}
+    for axes, again, x, other in (
+        ((), NOTHING, of_x, set[str]()),
+        ((tensor,), NOTHING, of_x, None),  # what it takes is kept in slices, and read whole
+        ((replace(tensor, held=True),), NOTHING, of_x, {"d takes"}),
+        ((), EVERYTHING, set[str](), set[str]()),
+    ):
+        program = program_of(part, axes, again)
+        takes = {value.name for value in program.lies if value.plain_name == "d takes"}
+        found = {value.name for value in program.overwriting}
+        if found != x | (set() if other is None else takes - other):
+            raise KernelError(f"{k.claim}: kernels on {axes} overwrite what they read by {found}")
+        if "takes" in {value.plain_name for value in program.stored}:
+            raise KernelError(f"{k.claim}: what is merged takes room on {axes}")
 
 
 def three_matrices() -> Program:

@@ -225,7 +225,8 @@ def accepted_rules() -> frozenset[Rule]:
             except LayoutError:
                 continue
             is_cut = operation.over and along(operation.over) in lies
-            if not axis.in_time and (is_cut or (operation.backward and {*lies[2:]} - {lies[0]})):
+            beside = lies[1 + operation.backward :] if operation.function else ()
+            if not axis.in_time and (is_cut or {*beside} - {lies[0]}):
                 raise KernelError(f"{operation}: accepted, and its operands lie as {lies}")
             found |= rules_of(operation, axis, lies, made)
     return frozenset(found)

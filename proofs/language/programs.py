@@ -286,9 +286,9 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
         for move in program.moves:
             must_reject(check_program, _without(program, move))
             _without(gradients_last(program), move)
-    kept_twice = program_of(many_uses(), (replace(TENSOR, held=True),))
-    for move in kept_twice.moves:
-        _without(kept_twice, move)
+    held = [program_of(part, (replace(TENSOR, held=True),)) for part in (many_uses(), projection())]
+    for program, move in ((each, move) for each in held for move in each.moves):
+        _without(program, move)
     ring = program_of(layer(LLAMA), (RING,))
     sliced = program_of(layer(GPT), (MODEL_AXES["tp+sp"],))
     of_no_turn, *sent_home = on_a_ring(program_of(layer(LLAMA), (MODEL_AXES["cp-all-gather"],)), RING)

@@ -106,6 +106,25 @@ def many_uses() -> Part:
     return part.part(gives)
 
 
+def kernels() -> Part:
+    """Values that lines in a kernel read, which make values of no width: what the part takes, and x and
+    xy; and others, of a width: y, of which a line of backward makes one of none.
+    """
+    takes = Value("takes", ("b", "s", "h"), Role.STREAM)
+    part, gives = Builder("kernels", takes), takes
+    made: list[Value] = []
+    for name, width in (("x", 0), ("xy", 0), ("y", 2), ("none", 0)):
+        wide = Value(name, ("b", "s", "f"), width=width if name == "none" else 2)
+        wide = part.contract(takes, Value(f"up_{name}", ("h", "f"), Role.WEIGHT), wide)
+        made.append(part.apply("silu", wide, replace(wide, name=f"open_{name}", width=width)))
+        opened = made[-2] if name == "y" else made[-1]
+        both = part.contract(wide, opened, replace(wide, name=f"both_{name}", width=2))
+        down = Value(f"down_{name}", ("f", "h"), Role.WEIGHT)
+        more = part.contract(both, down, replace(takes, name=f"{name}_more"))
+        gives = part.add(gives, more, replace(takes, name=f"with_{name}"))
+    return part.part(gives)
+
+
 def spread(of_samples: bool, constant_first: bool) -> Part:
     """A number of each token, or sample, that constants spread over two indices that weights are cut
     along: over `wide`, and then `wider`.

@@ -219,7 +219,7 @@ def result(operation: Operation, axis: Axis, *lies: Lie) -> Lie:
     if does is Does.RENAME:
         return _require_index(operation, _renamed(operation, axis, first))
     if not operation.backward:
-        return normalised(nonlinear(*lies), operation.over)
+        return normalised(linear(*lies), operation.over)
     # a cotangent times a derivative: linear in the one, not in what the other is computed from
     if along(operation.over) in lies:
         raise LayoutError(f"{operation.over} is needed whole, and is cut")

@@ -349,7 +349,7 @@ def _of_samples(activations: Any, device: Coordinate) -> Any:
 def divided(value: Any, number: Any) -> Any:
     """An exact quotient; not known over zero. Zero over what is not known is zero."""
     if isinstance(number, Unknown):
-        return UNKNOWN if value is UNKNOWN or value != 0 else 0
+        return UNKNOWN if value != 0 else 0
     if isinstance(number, int | Fraction):
         return value * (1 / Fraction(number)) if number else UNKNOWN
     return value / number
