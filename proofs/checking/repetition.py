@@ -17,16 +17,16 @@ from proofs.checking.late_steps import require_late_steps
 from proofs.trusted.terms import KernelError
 from spec.checking.forms import Forms
 from spec.checking.micro_steps import after_micro_steps
-from spec.checking.symbols import Multiplier, SquareNorm, Symbol, frozen, of_other_parts
+from spec.checking.symbols import OWN, Multiplier, SquareNorm, Symbol, frozen, of_other_parts
 from spec.checking.verdict import differ, relative
 from spec.devices.operators import IDENTITY, SUM_ALL, NormalForm, add, scale
-from spec.language.schedule import MICRO_STEPS, Buffer, Schedule
+from spec.language.schedule import MICRO_STEPS, Buffer, Monomial, Schedule
 from spec.meaning.semantics import CONTENT, BufferPart, Store
 from spec.models.states import MIXED_ADAM
 from spec.numbers.any_size import Comparison, Polynomial, Undecided, any_size
 from spec.numbers.arithmetic import Number
 
-AXIS = "axis"
+AXIS, OTHER = "axis", "other"
 WORDS = (IDENTITY,), (SUM_ALL,)
 PLACES = [(buffer, CONTENT) for buffer in Buffer]
 KINDS = ("weight", "moment", "gradient", "tied", "fault")
@@ -76,9 +76,12 @@ def _require_as_one_by_one(body: Body) -> None:
                 raise KernelError(f"{m} micro-steps leave something else than one after the other")
 
 
-def _forms(micro_steps: Number, comparison: Comparison | None = None) -> Forms:
-    schedule = Schedule((AXIS,), (), (), ())
-    return Forms(schedule, {AXIS: any_size(AXIS)}, micro_steps, MIXED_ADAM, comparison, {}, False)
+def _forms(
+    micro_steps: Number, comparison: Comparison | None = None, on_two_axes: bool = False
+) -> Forms:
+    mesh = {AXIS: 2, OTHER: 3} if on_two_axes else {AXIS: any_size(AXIS)}
+    schedule = Schedule(tuple(mesh), (), (), ())
+    return Forms(schedule, mesh, micro_steps, MIXED_ADAM, comparison, {}, False)
 
 
 def _terms(step: int) -> Iterator[tuple[Symbol, Any]]:
@@ -111,7 +114,7 @@ def _later(store: Store) -> Store:
 class Body:
     """What a micro-step does to a store; whether what any number of such leave must be decided; and
     what is there at first: weights, by their steps, and what is not known. In all other places 0 is.
-    `on_host`: those of the places that are on the host's side.
+    `on_host`: those of the places that are on the host's side. `on_two_axes`: of two and three devices.
     """
 
     run: Callable[[Forms, Store, Any], None]
@@ -119,6 +122,7 @@ class Body:
     weights: Mapping[BufferPart, int] = field(default_factory=dict)
     not_known: Sequence[BufferPart] = ()
     on_host: Sequence[BufferPart] = ()
+    on_two_axes: bool = False
 
 
 def _bodies() -> Iterator[Body]:
@@ -131,7 +135,8 @@ def _bodies() -> Iterator[Body]:
         yield Body(partial(_moves_on, moves, False))
     yield from (Body(partial(_moves_on, MOVES, False), not_known=[place]) for place in PLACES[:MOVES])
     yield Body(_takes_off, weights={PLACES[1]: 0})
-    yield from map(Body, (_adds_sums, _divides))
+    yield from map(Body, (_adds_sums, _divides, _adds_norms))
+    yield from (Body(_adds_quotients, True), Body(_adds_and_means, True, on_two_axes=True))
     two = PLACES[:2]
     for sources in product((*two, FRESH, ZERO), repeat=2):
         alike = Body(partial(_takes, sources), weights=dict.fromkeys(two, 0))
@@ -180,16 +185,37 @@ def _divides(forms: Forms, store: Store, micro_step: Any) -> None:
     store[PLACES[0]] = (False, forms.divide(added, forms.symbol("tokens", 0, micro_step)))
 
 
+def _adds_norms(forms: Forms, store: Store, micro_step: Any) -> None:
+    """To the norm of what all before have added is added that with the micro-step's own."""
+    added, total = PLACES[:2]
+    store[added] = (False, add(store[added][1], forms.symbol("gradient", 0, micro_step)))
+    store[total] = (False, add(store[total][1], forms.square_norm(store[added][1])))
+
+
+def _adds_quotients(forms: Forms, store: Store, micro_step: Any) -> None:
+    """Weights, and what the micro-step makes, over its count are added."""
+    for kind, index in (("weight", 0), ("gradient", micro_step)):
+        made = forms.divide(forms.symbol(kind, 1, index), forms.symbol("tokens", 1, micro_step))
+        store[PLACES[0]] = (False, add(store[PLACES[0]][1], made))
+
+
+def _adds_and_means(forms: Forms, store: Store, micro_step: Any) -> None:
+    """Of what there is, and what is added, the mean along the second axis is left."""
+    added = add(store[PLACES[0]][1], forms.symbol("gradient", 0, micro_step))
+    mean = forms.scale(forms.sum(added, OTHER), Monomial(powers=((OTHER, -1),)))
+    store[PLACES[0]] = (False, mean)
+
+
 def _left(body: Body, micro_steps: Number) -> tuple[Store, set[int]]:
     """What micro-steps leave, and the numbers of them of which it says nothing."""
-    forms = _forms(micro_steps, comparison := Comparison())
+    forms = _forms(micro_steps, comparison := Comparison(), body.on_two_axes)
     left = after_micro_steps(partial(_run, body, forms), forms, _begin(body, forms))
     return left, comparison.exempt.get(MICRO_STEPS, set())
 
 
 def _one_by_one(body: Body) -> Iterator[tuple[int, Store]]:
     """What so many micro-steps leave, each after the one before."""
-    forms = _forms(MANY)
+    forms = _forms(MANY, on_two_axes=body.on_two_axes)
     store = _begin(body, forms)
     for m in range(MANY):
         _run(body, forms, store, m)
@@ -224,5 +250,15 @@ def _of_each(form: NormalForm, micro_steps: int) -> NormalForm:
         if isinstance(times, Polynomial):
             times = times.at({MICRO_STEPS: micro_steps})
         for m in numbers:
-            found = add(found, {(symbol._replace(which=m), word): times})
+            named = _named(symbol, m)
+            is_sum = symbol.kind == "summed"
+            one = named.made_of._replace(step=symbol.step) if is_sum else named._replace(which=m)
+            found = add(found, {(one, word): times})
     return {term: times for term, times in found.items() if times}
+
+
+def _named(part: Any, m: int) -> Any:
+    """A part of a symbol, of a sum over micro-steps, as it is of one of them."""
+    if isinstance(part, tuple):
+        return of_other_parts(part, (_named(each, m) for each in part))
+    return m if part == OWN else part
