@@ -65,7 +65,10 @@ def layers_hold_these_values_for_gradients_that_wait(k: Kernel) -> tuple[Theorem
         program = program_of(layer(model), tuple(MODEL_AXES[name] for name in names), again)
         _require_lives(k, program)
         _require_needed(k, program)
-    _require_needed(k, program_of(a_matrix_twice(), ()))
+    for part in (a_matrix_twice(), a_matrix_of_a_mean()):
+        _require_needed(k, program_of(part, (Axis("a", stream="b"),)))
+        if {weight.name for weight in multiplied(part)} != {"weight"}:
+            raise KernelError(f"{k.claim}: {multiplied(part)} are said to be its matrices")
     _require_fullest_in_rings(k)
     _require_overwritten(k)
     _require_overwritten_alone(k)
@@ -119,8 +122,20 @@ def a_matrix_twice() -> Part:
     x, weight = Value("x", ("b", "h"), Role.STREAM), Value("weight", ("h", "f"), Role.WEIGHT)
     part = Builder("part", x)
     bent = part.apply("relu", x, replace(x, name="bent", role=Role.ACTIVATION))
-    one, other = (part.contract(of, weight, Value(f"{of.name} up", ("b", "f"))) for of in (x, bent))
+    one, other = (part.contract(weight, of, Value(f"{of.name} up", ("b", "f"))) for of in (x, bent))
     return part.part(part.add(one, other, Value("sum", ("b", "f"), Role.STREAM)))
+
+
+def a_matrix_of_a_mean() -> Part:
+    """A part whose matrix multiplies samples, and their sum, which is scaled: where samples are cut,
+    one term of its gradient is summed over devices, and the other whole.
+    """
+    x, weight = Value("x", ("b", "h"), Role.STREAM), Value("weight", ("h", "f"), Role.WEIGHT)
+    part, ones = Builder("part", x), Value("ones", ("b",), Role.CONSTANT)
+    whole = part.contract(part.contract(x, ones, Value("sum", ("h",))), weight, Value("of_sum", ("f",)))
+    scaled = part.contract(whole, Value("scale", ("f",), Role.WEIGHT), Value("scaled", ("f",)))
+    up = part.contract(x, weight, Value("up", ("b", "f")))
+    return part.part(part.contract(up, scaled, Value("y", ("b", "f"), Role.STREAM)))
 
 
 def _require_overwritten(k: Kernel) -> None:

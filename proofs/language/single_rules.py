@@ -98,9 +98,12 @@ def require_sums(part: Part) -> None:
     read = replace(program, backward=(*program.backward, reader))
     if read.axes_of(first) != (axis.name,) or read.axes_of(second) != (copies.name,):
         raise KernelError(f"{part.name}: of a sum that another line reads only a further one is left")
-    once, apart = (program_of(replace(part, apart=each), (axis,)).moves for each in (False, True))
-    if len(apart) <= len(once):
-        raise KernelError(f"{part.name}: {len(apart)} moves of terms apart, and {len(once)} of sums")
+    more = []  # moves, if terms go apart: as many of slices of samples, none where sums are sliced
+    for axes in (axis,), (MODEL_AXES["dp"], axis), (MODEL_AXES["tp+sp"],):
+        once, apart = (program_of(replace(part, apart=each), axes).moves for each in (False, True))
+        more.append(len(apart) - len(once))
+    if more[0] < 1 or more != [more[0], more[0], 0]:
+        raise KernelError(f"{part.name}: {more} moves of terms apart more than of sums")
     later = program_of(replace(used_twice(), apart=True), (Axis("batch", stream="b"),))
     if later.moves:
         raise KernelError(f"{later.part.name}: {later.moves} of gradients that are summed later")
@@ -112,8 +115,8 @@ def require_gathered_again(part: Part) -> None:
     """
     for says in (False, True):
         program = program_of(replace(part, gathers_again=says), (_TENSOR,), EVERYTHING)
-        gathers = (m.makes.name for m in program.moves if m.collective == "all_gather")
-        if any(name.endswith(" again") for name in gathers) is not says:
+        again = {move.collective for move in program.moves if move.makes.name.endswith(" again")}
+        if again != ({"all_gather"} if says else set()):
             raise KernelError(
                 f"{part.name}: what is gathered for backward alone is not as the part says"
             )
