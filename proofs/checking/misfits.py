@@ -97,7 +97,8 @@ def _operations() -> Iterator[tuple[Kind, bool, dict[str, Any], str]]:
             for shift in (0, 1):
                 fits = has_slices or kind is K.SQUARE_NORM
                 yield kind, fits, {**sliced, "shift": shift}, "within"
-        yield from _says(kind, says, fields_of[min(ways)])
+        for way in (min(ways), max(ways)):
+            yield from _says(kind, says, fields_of[way])
 
 
 def _ways(word: str) -> Iterator[tuple[str, str]]:
