@@ -199,6 +199,7 @@ def accepted_rules() -> frozenset[Rule]:
     operations = [
         Operation(Does.CONTRACT, (of("l", "b", "i"), of("r", "b", "i")), of("l", "r", "b")),
         Operation(Does.CONTRACT, (row, row), of("b")),
+        Operation(Does.CONTRACT, (row, row), row),
         Operation(Does.ADD, (row, row), row),
         Operation(Does.APPLY, (row,), row, "f"),
         Operation(Does.NORMALISE, (row,), row, "f", "i"),

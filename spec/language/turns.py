@@ -40,8 +40,7 @@ def layout_in_turns(operation: Operation, *lies: Lie) -> Lie | None:
 
     Raises LayoutError for what is not linear in such a softmax, or not for each of its rows alone.
     """
-    slices = along(operation.over)
-    if operation.does is Does.NORMALISE and lies[0] == slices:
+    if lies[0] == along(operation.over):  # a function of rows
         return _normalised(operation, *lies)
     open_ones = [(v, lie) for v, lie in zip(operation.reads, lies, strict=True) if lie.shares_of]
     if not open_ones:
@@ -97,7 +96,7 @@ def arranged(lines: Sequence[L], lies: Mapping[Value, _Lies], turns: str) -> lis
             before += [] if number in inside else [line]
         else:
             after.append(line)
-    made = {line.makes for line in (*body, *after)}
+    made = {line.makes for line in body}
     if any(made & {*line.reads} for line in before):  # several loops
         return [*lines]
     return [*lines[:first], *before[::-1], *body, *after[::-1], *lines[end:]]
