@@ -108,9 +108,9 @@ def _of_stages(run: Execution) -> Compared:
         beside = max(each.count(2) for each in phases if len(each) - each.count(2) == flight)
         yield "in flight", ((line.in_flight(k), in_flight(pipe, k)), (flight, flight))
         yield "waiting beside", (waiting_beside(pipe, k), beside)
-        for kept in (once, nothing):
-            held = run.most_held(k, kept, sizes, during, after)
-            yield "held", (fullest_in_order(pipe, k, sizes, after, during, kept), held)
+        for kept, late in ((once, after[::-1]), (once, after), (nothing, after)):
+            held = run.most_held(k, kept, sizes, during, late)
+            yield "held", (fullest_in_order(pipe, k, sizes, late, during, kept), held)
         if pipe.order in STRETCH:
             yield "held, closed", (fullest_in_two_parts(pipe, k, *sizes, *after, *during), held)
         elif not pipe.in_two_parts:
