@@ -68,6 +68,9 @@ def require_accepted(names: tuple[str, ...], parts: Sequence[Part]) -> None:
     first, *others = step.groups
     unclipped = replace(first, schedule=replace(first.schedule, training=PLAIN))
     clips = [replace(step, groups=(unclipped, *some)).clips for some in ((), others)]
+    thrice = replace(step, programs=(*step.programs, *step.programs[:1] * 2), pipe=PIPELINE)
+    if not {weight.name for weight in parts[0].weights} <= {*thrice.shared_weights}:
+        raise KernelError(f"{plan}: a weight of three parts is on one stage alone")
     if step.root != ends or clips != [False, bool(others)]:
         raise KernelError(f"{plan}: its root is {step.root}, or it is not said to clip")
     require_as_profiles_say(plan, product, parts)
@@ -119,6 +122,9 @@ def require_said_by_schedules() -> None:
         step = check_step(derive(factor("zero1") * factor(name), (opaque(),)))
         if step.is_opaque is (name in cutting):
             raise KernelError(f"{name}: of a model of which nothing is known its schedule says all")
+    named_alike = replace(opaque(), reads_first=True)
+    if check_step(step_of(schedule_of(STRATEGIES["dp"]), (named_alike,))).is_opaque:
+        raise KernelError(f"of {named_alike} its schedule says all")
     for activations in "M", "S*", "O":
         check_step(step_of(schedule_of(on_batch("R", "R", "R", activations)), (opaque(),)))
 
