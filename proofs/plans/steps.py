@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import permutations
+from itertools import permutations, product
 
 from proofs.derivation.two_axes import on_axis
 from proofs.language.program_rules import accepted_rules
@@ -25,7 +25,7 @@ from spec.derivation.norms import clipped
 from spec.derivation.programs import EVERYTHING
 from spec.derivation.schedules import schedule_of
 from spec.derivation.steps import derive, step_of
-from spec.devices.layouts import LayoutError
+from spec.devices.layouts import PARTIAL, WHOLE, LayoutError
 from spec.devices.mesh import ALL_WEIGHTS, Axes, along_devices
 from spec.language.programs import Program
 from spec.language.schedule import Buffer, Kind, Op, Phase, Rest, Schedule, Span
@@ -81,6 +81,7 @@ def require_accepted(names: tuple[str, ...], parts: Sequence[Part]) -> None:
     _require_groups_are_apart(plan, step)
     require_shared_lie_alike(plan, step)
     _require_lines_are_told(plan, step)
+    _require_gradients_alike(plan, step.programs[0])
 
 
 def require_norms(names: tuple[str, ...], parts: Sequence[Part]) -> None:
@@ -254,6 +255,32 @@ def _require_told_of_norms(plan: str, step: Step) -> None:
             if (wrong(replace(step, groups=groups)) is None) is not is_right:
                 lines = " ".join(" ".join(map(str, finish)).split())
                 raise KernelError(f"{plan}: a norm's lines are {_VERDICT[not is_right]}: {lines}")
+
+
+def _require_gradients_alike(plan: str, program: Program) -> None:
+    """Raise KernelError unless a weight's gradient is to be summed over the axes along which a part
+    leaves terms, and a step is refused of which two parts leave them along others.
+    """
+    weight, axes = program.part.weights[0], [axis.name for axis in program.axes]
+    for lies in product((WHOLE, PARTIAL), repeat=len(axes)):
+        along = {**program.lies, program.gradients[weight]: dict(zip(axes, lies, strict=True))}
+        other = replace(program, lies=along)
+        over, whole = (
+            tuple(a for a, has in zip(axes, lies, strict=True) if has == lie)
+            for lie in (PARTIAL, WHOLE)
+        )
+        if Step((other,), ()).gradients_over()[weight.name] != (over, whole):
+            raise KernelError(f"{plan}: a gradient that is in terms along {over} is not summed there")
+        for programs in ((program, other), (other, program)):
+            try:
+                Step(programs, ()).summed_over()
+                is_right = True
+            except LayoutError:
+                is_right = False
+            if is_right is not (over == program.summed_over(weight)):
+                raise KernelError(
+                    f"{plan}: accepted, with terms along {over} of one part alone, or not"
+                )
 
 
 def _require_groups_are_apart(plan: str, step: Step) -> None:
