@@ -43,6 +43,7 @@ def damaged_programs(program: Program) -> Iterator[Program]:
             lie = program.lies[line.makes][axis.name]
             yield _brought(program, line.makes, [Way(axis.name, lie, lie)])  # slices change places
     yield from _with_terms_apart(program)
+    yield from _with_other_moves(program)
     yield from with_other_gradients(program)
     yield from with_less_kept(program)
     for weight in program.part.weights:
@@ -58,6 +59,7 @@ def damaged_rings(program: Program) -> Iterator[Program]:
     yield from without_moves(program)
     yield from with_other_gradients(program)
     yield from with_less_kept(program)
+    yield from _with_another_given(program)
     yield from _with_loops_cut(program)
     for move in program.moves:
         yield _with_lines(program, {move: replace(move, in_turns=not move.in_turns)})
@@ -90,6 +92,27 @@ def on_a_ring(program: Program, ring: Axis) -> Iterator[Program]:
     for move in there.moves:
         if move.before == PARTIAL:
             yield _with_lines(there, {move: replace(move, in_turns=True)})
+
+
+def _with_another_given(program: Program) -> Iterator[Program]:
+    """With another value that is given, and lies as that does."""
+    gives, lies = program.gives, program.lies
+    made = (line.makes for line in program.forward if line.makes != gives)
+    alike = (value for value in made if value.indices == gives.indices and lies[value] == lies[gives])
+    yield replace(program, gives=next(alike))
+
+
+def _with_other_moves(program: Program) -> Iterator[Program]:
+    """With a move along no axis, or of slices of another index; and with copies that are summed."""
+    (axis,) = program.axes
+    for move in program.moves:
+        yield _with_lines(program, {move: replace(move, axis="nowhere")})
+        for index in (i for i in move.value.indices if move.before.index not in ("", i)):
+            yield _with_lines(program, {move: replace(move, before=along(index))})
+    there_and_back = Way(axis.name, WHOLE, PARTIAL), Way(axis.name, PARTIAL, WHOLE)
+    for value in (line.makes for line in program.forward):
+        if program.lies[value][axis.name] == WHOLE:
+            yield _brought(program, value, there_and_back)
 
 
 def with_other_gradients(program: Program) -> Iterator[Program]:
