@@ -13,7 +13,7 @@ from spec.derivation.norms import clipped
 from spec.derivation.schedules import schedule_of
 from spec.language.schedule import MICRO_STEPS, Buffer, Kind, Monomial, Op, Rest, Schedule, Span
 from spec.models.states import MIXED_ADAM, POLICIES, BytePolicy, State
-from spec.models.training import Loss
+from spec.models.training import Loss, Statistics
 from spec.plans.placement import BATCH, on_batch
 from spec.plans.strategies import STRATEGIES
 
@@ -32,7 +32,7 @@ CLIP = {"clip": True}
 
 def corners() -> Iterator[tuple[Schedule, BytePolicy, str]]:
     """Schedules, each with a policy, and the rule by which it is rejected; none if it is right."""
-    for schedule in (*_on_the_host(), *_by_slices(), *_of_groups(), *_taken_off()):
+    for schedule in (*_on_the_host(), *_by_slices(), *_of_groups(), *_taken_off(), *_of_means()):
         yield schedule, MIXED_ADAM, ""
     for schedule in (*_of_sliced_terms(), *_of_other_quotients(), _of_the_first()):
         yield schedule, MIXED_ADAM, "whole"
@@ -131,6 +131,17 @@ def _of_groups() -> Iterator[Schedule]:
         yield from (whole, tied_parameters(whole))
         lost = whole.with_rest(State.ACTIVATIONS, Rest(stored=False))
         yield replace(lost, micro_step=(forward, again, of_all))
+
+
+def _of_means() -> Iterator[Schedule]:
+    """Statistics that are means along two axes; means of gradients of two uses."""
+    both = schedule_of(along(BOTH, "dp"))
+    mean = operation(Kind.ALL_REDUCE, Buffer.STATISTICS, axes=BOTH, mean=True)
+    yield meant(around(both, before=(mean,)), statistics=Statistics.ALL)
+    over = Monomial(powers=((BATCH, -1), (MICRO_STEPS, -1)))
+    tied = tied_parameters(schedule_of(STRATEGIES["dp"]))
+    means = _before_the_update(tied, operation(Kind.SCALE, GRADIENTS, by=over))
+    yield replace(means, training=replace(tied.training, loss=Loss.MEAN))
 
 
 def _of_the_first() -> Schedule:
