@@ -28,7 +28,7 @@ UPDATED = ("S+O", "S+O"), ("S*+O", "S*+O"), ("S+O", "S*+O"), ("R+O", "S*+O")
 HOSTED = [on_batch(parameters, *modes) for parameters, modes in product(("S*", "R"), UPDATED)]
 HOSTED.append(on_batch("S*", "S*+O", "S+O"))
 WRONG = ("R", "R", "S", "S"), ("S", "S", "S", "S"), ("R", "S*", "S", "S"), ("R", "R", "R", "R")
-PAIRS = ("zero2", "zero3"), ("zero1", "zero2"), ("dp", "zero1"), ("zero-offload", "dp")
+PAIRS = ("zero2", "zero3"), ("zero1", "zero2"), ("dp", "zero1"), ("zero-offload", "dp"), ("dp", "dp")
 Said = dict[str, Any]  # when gradients are summed
 SAID: tuple[Said, ...] = (
     {"each": True},
@@ -36,6 +36,7 @@ SAID: tuple[Said, ...] = (
     {"summed_first": (ONE, OTHER), "waits": True},
     {"sums_whole": True},
     {"sums_whole": True, "waits": True},
+    {"summed_again": (ONE, OTHER), "uses": 2},
 )
 Moves = list[tuple[Kind, Phase]]
 
@@ -63,9 +64,11 @@ def require_as_along_one() -> None:
     within = {op.within for op in schedule.micro_step if op.kind in REDUCTIONS}
     if not _is_accepted(schedule) or within != {(OTHER,)}:
         raise KernelError(f"K7: of slices along {OTHER} those within {within} are summed")
-    both = combined((on_axis(ONE, STRATEGIES["zero2"]), zero1))
-    schedule = schedule_of(with_all_samples(both, (*MESH,)))
-    if not _is_accepted(schedule) or any(op.kind in REDUCTIONS for op in schedule.ops):
+    for name in ("dp", "zero2"):
+        both = with_all_samples(combined((on_axis(ONE, STRATEGIES[name]), zero1)), (*MESH,))
+        schedule = schedule_of(both)
+        if _is_accepted(schedule) and not any(op.kind in REDUCTIONS for op in schedule.ops):
+            continue
         raise KernelError(f"K7: where gradients are whole they are summed: {schedule.ops}")
 
 
@@ -74,10 +77,12 @@ def require_summed_as_said() -> None:
     for names, says in product(PAIRS, SAID):
         placed = combined(map(on_axis, MESH, map(STRATEGIES.__getitem__, names)))
         schedule = schedule_of(replace(placed, **says))
+        if not _is_accepted(schedule):
+            raise KernelError(f"K7: {names}, {says}: gradients are summed otherwise")
         for axis in MESH:
             moves = _moves(schedule, axis)
             found = [[kind for kind, _ in some if kind in REDUCTIONS] for some in moves]
-            if found != _sums(placed, axis, says) or not _is_accepted(schedule):
+            if found != _sums(placed, axis, says):
                 raise KernelError(f"K7: {names}, {says}: along {axis} gradients are summed by {found}")
 
 
@@ -130,4 +135,5 @@ def _sums(placed: Placement, axis: str, says: Said) -> list[list[Kind]]:
     early = is_slice or says.get("each", False) or (first and not says.get("waits", False))
     stays_whole = whole or first or (early and not is_slice)
     kind = Kind.REDUCE_SCATTER if (is_slice or is_updated) and not stays_whole else Kind.ALL_REDUCE
-    return [[kind], []] if early else [[], [kind]]
+    uses = says.get("uses", 1) if not is_updated and not placed.rest(State.GRADIENTS).host else 1
+    return [[kind], []] if early else [[], [kind] * uses]
