@@ -64,25 +64,6 @@ def require_shared_alike() -> None:
             raise KernelError(f"two parts share weights, alike: {alike}; accepted: {accepted}")
 
 
-def require_shared_summed_alike() -> None:
-    """Raise KernelError unless no weight may leave terms over one axis in a part and over another in
-    the next.
-    """
-    one, axes = projection(), ("shard", "replicas")
-    placed = Product(tuple(factor("dp", axis) for axis in axes))
-    step = check_step(derive(placed, (one, replace(one, name="other"))))
-    for weight in one.weights:
-        programs = []
-        for program, axis in zip(step.programs, axes, strict=True):
-            lies = {program.gradients[weight]: {**dict.fromkeys(axes, WHOLE), axis: PARTIAL}}
-            programs.append(replace(program, lies={**program.lies, **lies}))
-        try:
-            replace(step, programs=tuple(programs)).summed_over()
-        except LayoutError:
-            continue
-        raise KernelError(f"the gradient of {weight.name} is in terms over one axis, and over another")
-
-
 def require_shared_lie_alike(plan: str, step: Step) -> None:
     """Raise KernelError unless a step is rejected of which two parts have a weight, not alike."""
     first, *others = step.programs

@@ -16,7 +16,6 @@ from proofs.plans.joints import (
     require_in_order,
     require_joined,
     require_shared_alike,
-    require_shared_summed_alike,
     require_taken_as_given,
 )
 from proofs.plans.listing import listing
@@ -117,7 +116,6 @@ def products_of_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
     for name in (*SHARED, "fsdp-hold"):
         require_one_schedule(name, parts(GPT))
     require_shared_alike()
-    require_shared_summed_alike()
     require_words_mean()
     for names in CLIPPED:
         require_accepted(names, parts(SHAPES[2 if "ep" in names else 0]))
