@@ -87,7 +87,7 @@ def _require_copies(k: Kernel) -> None:
             raise KernelError(f"{k.claim}: {devices} devices, {heads} heads: {sizes}, cut along {cut}")
         if streams != {"s"}:
             raise KernelError(f"{k.claim}: copies of {heads} heads cut {streams} of what goes on")
-        for name in ("zero1", "fsdp-hold", "zero-offload", "zero1+all"):
+        for name in ("zero1", "fsdp-hold", *(("zero-offload", "zero1+all") if copies else ())):
             along = factor("tp+sp", "tensor") * factor(name, "tensor")  # it cuts heads, and states
             of = with_copies(along, {"tensor": devices}, heads, group)[0].factors[-1]
             rest = of.states.rest(State.OPTIMIZER) if of.states else Rest()
