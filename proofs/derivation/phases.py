@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice, product
 
+from proofs.checking.matching_schedules import along
 from proofs.costs.buffer_lives import watched
 from proofs.tools.encoding import realisable_placements
 from proofs.trusted.kernel import KernelError
@@ -159,6 +160,7 @@ def _schedules() -> Iterator[Schedule]:
         yield schedule_of(on_batch(parameters, optimizer, "S", hold=True))
     for modes in product(("S", "O"), ("S*", "S", "O"), ("O", "S+O", "S*+O")):
         yield schedule_of(on_batch(*modes, "S"))
+    yield schedule_of(along(("outer", "inner"), "zero1"))
     for placed in STRATEGIES.values():
         some = {"each": True}, {"summed_first": placed.axes}, {"summed_again": placed.axes, "uses": 2}
         for fields in ({}, {"hold": True}, {"stays": True}, *some):
