@@ -53,6 +53,7 @@ def corners() -> Iterator[tuple[Schedule, BytePolicy, str]]:
     summed = replace(dp.finish[0], source=FRESH)
     of_sums = _changed(by_another_norm, Kind.SQUARE_NORM, lambda op: (summed, op))
     yield of_sums, MIXED_ADAM, "fresh"  # which is told, where a norm is of what was read wrong
+    yield _of_two_views(dp), MIXED_ADAM, "fresh"
     resting = replace(dp, micro_step=(replace(seen, source=Buffer.OPTIMIZER), *reads))
     for schedule in (by_states, resting):  # what is made anew, and what rests, has weights or none
         yield schedule, MIXED_ADAM, ""
@@ -131,6 +132,15 @@ def _of_groups() -> Iterator[Schedule]:
         yield from (whole, tied_parameters(whole))
         lost = whole.with_rest(State.ACTIVATIONS, Rest(stored=False))
         yield replace(lost, micro_step=(forward, again, of_all))
+
+
+def _of_two_views(dp: Schedule) -> Schedule:
+    """Gradients at sums of parameters are added, and those at sums of these taken off."""
+    forward, backward = dp.micro_step
+    summed = operation(Kind.ALL_REDUCE, PARAMETERS, VIEW, axes=EVERYONE, span=Span.UNIT)
+    at_view = replace(forward, source=VIEW), replace(backward, source=VIEW, into=FRESH, span=Span.UNIT)
+    again = replace(summed, source=VIEW, span=Span.NONE)
+    return around(dp, first=(summed, *at_view, ADD, again, *at_view, OFF, ADD, GONE))
 
 
 def _of_means() -> Iterator[Schedule]:

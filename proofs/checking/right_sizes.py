@@ -65,7 +65,7 @@ def sizes_are_found(k: Kernel) -> None:
         _require_points(k, name, schedule, found)
         _require_mentioned(k, name, found)
         alone = everywhere(schedule, {}, exceptions=False)
-        if not alone.accepted and len(alone.found) > 1:
+        if not general.accepted and len(alone.found) > 1:
             raise KernelError(f"{k.claim}: {name}: exceptions are looked at, and are not asked for")
     _require_mentioned(k, "one within another", _one_within_another())
     _require_undecided(k)
@@ -105,6 +105,8 @@ def _errors() -> dict[str, tuple[Schedule, Callable[[int, int], bool]]]:
     errors = {name: (_with_error(terms), vanishes) for name, (terms, vanishes) in ERRORS.items()}
     errors["four devices, of a norm"] = _clipped_by_another_norm(4), lambda n, _: n == 4
     errors["as many devices as a shift"] = _of_a_device_further_on(SHIFT), lambda n, _: n in (1, SHIFT)
+    both_sides = of_two_neighbours(schedule_of(STRATEGIES["dp"]), 4)  # of eight devices one
+    errors["all but eight devices, or a part of them"] = both_sides, lambda n, _: 8 % n > 0
     for few, fits in FEW.items():
         errors[f"up to {few} devices"] = _without_the_rest(few - 1), fits
     twelve, dp = _with_error({(1, 1): 1, (0, 0): -12}), schedule_of(STRATEGIES["dp"])

@@ -98,6 +98,7 @@ def equal_costs_and_what_is_best(k: Kernel) -> tuple[Theorem, ...]:
     happens. (Claim P2)
     """
     _counted()
+    _compared()
     theorems = [_strict_order(k.part("order")), _scaled(k.part("scaled")), *_forms(k.part("forms"))]
     for regime in REGIMES:
         symbols = Symbols(k.part(name_of(regime)), regime)
@@ -125,6 +126,20 @@ def _counted() -> None:
             raise KernelError(f"P2: {regime}: a sum is another one in another order")
         if (len(found), len(frontier(regime))) != COUNTS[regime]:
             raise KernelError(f"P2: {regime}: {len(found)} classes, {len(frontier(regime))} listed")
+
+
+def _compared() -> None:
+    """A cost dominates another if it is another, and nowhere more; and forms are costs, of numbers."""
+    for one, other in product(product(range(2), repeat=3), repeat=2):
+        better = one != other and all(a <= b for a, b in zip(one, other, strict=True))
+        if dominates(Cost(*one), Cost(*other)) is not better:
+            raise KernelError(f"P2: {one} dominates {other}: {not better}")
+    sizes = Sizes(6, {BATCH: 3}, BytePolicy(2, 3, 5))
+    for modes, *_ in [*classes(REGIMES[1]).values()][::9]:
+        of, alone = (closed_form(placement_of(modes)).at(Point(n, 2, 4, (2, 3, 5))) for n in (6, 1))
+        found = cost(placement_of(modes), sizes, 4)
+        if found != Cost(of.resting, of.sent * 4, of.host) or alone.sent != of.sent:
+            raise KernelError(f"P2: {modes} costs {found}, by its form {of}")
 
 
 def _strict_order(k: Kernel) -> Theorem:

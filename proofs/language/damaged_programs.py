@@ -106,7 +106,7 @@ def _with_other_moves(program: Program) -> Iterator[Program]:
     """With a move along no axis, or of slices of another index; and with copies that are summed."""
     (axis,) = program.axes
     for move in program.moves:
-        yield _with_lines(program, {move: replace(move, axis="nowhere")})
+        yield _brought(program, move.makes, [Way("nowhere", PARTIAL, WHOLE)])
         for index in (i for i in move.value.indices if move.before.index not in ("", i)):
             yield _with_lines(program, {move: replace(move, before=along(index))})
     there_and_back = Way(axis.name, WHOLE, PARTIAL), Way(axis.name, PARTIAL, WHOLE)
