@@ -29,6 +29,7 @@ HOSTED = [on_batch(parameters, *modes) for parameters, modes in product(("S*", "
 HOSTED.append(on_batch("S*", "S*+O", "S+O"))
 WRONG = ("R", "R", "S", "S"), ("S", "S", "S", "S"), ("R", "S*", "S", "S"), ("R", "R", "R", "R")
 PAIRS = ("zero2", "zero3"), ("zero1", "zero2"), ("dp", "zero1"), ("zero-offload", "dp"), ("dp", "dp")
+MOVING = (*COLLECTIVE_KINDS, Kind.UPDATE)
 Said = dict[str, Any]  # when gradients are summed
 SAID: tuple[Said, ...] = (
     {"each": True},
@@ -112,11 +113,12 @@ def _is_accepted(schedule: Schedule) -> bool:
 
 
 def _moves(schedule: Schedule, axis: str = BATCH) -> list[Moves]:
-    """What moves along an axis, in each micro-step and after all."""
-    return [
-        [(op.kind, op.phase) for op in ops if op.kind in COLLECTIVE_KINDS and axis in op.axes]
+    """What moves along an axis, or is updated in its slices, in each micro-step and after all."""
+    along = (
+        [op for op in ops if axis in (op.within if op.kind is Kind.UPDATE else op.axes)]
         for ops in schedule.bodies
-    ]
+    )
+    return [[(op.kind, op.phase) for op in ops if op.kind in MOVING] for ops in along]
 
 
 def _crosses(schedule: Schedule) -> Moves:

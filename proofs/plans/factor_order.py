@@ -29,6 +29,7 @@ from spec.plans.compose import (
     factor,
     restricted,
 )
+from spec.plans.modes import Mode
 from spec.plans.placement import Placement, place_states
 from spec.plans.strategies import STRATEGIES
 
@@ -120,6 +121,8 @@ def _require_alike(k: Kernel) -> None:
     Along its own axes they are as that strategy's; also if another cuts one of these.
     """
     (outer, inner), one = STRATEGIES["hsdp"].axes, STRATEGIES["hsdp"]
+    if [one.mode(State.PARAMETERS, axis) for axis in one.axes] != [Mode.REPLICATED, Mode.GATHERED]:
+        raise KernelError(f"{k.claim}: replicas are not the outer axis of {one.axes}")
     placed = (factor("hsdp+all", "a", "b") * factor("cp", "c")).states_of(("c",))
     alone = (factor("hsdp+all", "a", "b") * factor("tp", "b")).states_of(())
     for state in State:
