@@ -155,6 +155,8 @@ def _unordered(schedule: Schedule) -> Schedule:
         return replace(found, sharded=_ordered(found.sharded))
 
     def op(found: Op) -> Op:
+        if len(found.axes) < 2 and len(found.within) < 2:
+            return found
         return replace(found, axes=_ordered(found.axes), within=_ordered(found.within))
 
     return replace(

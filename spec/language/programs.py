@@ -192,6 +192,8 @@ class Program:
 
 
 def _reading(line: Line, old: Value, new: Value) -> Line:
+    if old not in line.reads:
+        return line
     if isinstance(line, Move):
         by = new if line.by == old else line.by
         return replace(line, value=new if line.value == old else line.value, by=by)
