@@ -22,7 +22,6 @@ from proofs.checking.further_schedules import (
     of_weights_in_no_state,
     of_working_copies,
     placements_by_order,
-    values_for_slices,
 )
 from proofs.checking.matching_schedules import Accepted, accepted_schedules
 from proofs.checking.misfits import misfits_are_refused
@@ -33,6 +32,7 @@ from proofs.checking.numbers_of_runs import (
     updates_differ,
 )
 from proofs.checking.right_sizes import sizes_are_found
+from proofs.checking.room_for_slices import values_for_slices
 from proofs.checking.witnesses import (
     Broken,
     broken_schedules,

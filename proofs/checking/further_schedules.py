@@ -47,7 +47,7 @@ def further_schedules() -> tuple[Further, ...]:
     return (*(Further(name, schedule) for name, schedule in found), *derived, grows)
 
 
-def _scaled(buffer: Buffer, times: int, **sizes: int) -> Op:
+def scaled(buffer: Buffer, times: int, **sizes: int) -> Op:
     return operation(Kind.SCALE, buffer, by=Monomial(Fraction(times), tuple(sizes.items())))
 
 
@@ -62,11 +62,11 @@ def _of_micro_steps() -> Iterator[tuple[str, Schedule]]:
     forward, backward = dp.micro_step
     fresh = replace(backward, into=FRESH, span=Span.UNIT)
     again = operation(Kind.KEEP, GRADIENTS, FRESH, span=Span.ALL_UNITS)
-    times = _scaled(FRESH, 1, **{MICRO_STEPS: 1}), ADD, _scaled(FRESH, -2, **{MICRO_STEPS: -1}), ADD
+    times = scaled(FRESH, 1, **{MICRO_STEPS: 1}), ADD, scaled(FRESH, -2, **{MICRO_STEPS: -1}), ADD
     late = _with(dp, (ADD, forward, fresh), ADD)
     reduced, update, zero = dp.finish
-    off = _scaled(FRESH, -1, **{MICRO_STEPS: 1})
-    all_off = _scaled(FRESH, -2, **{MICRO_STEPS: 1})
+    off = scaled(FRESH, -1, **{MICRO_STEPS: 1})
+    all_off = scaled(FRESH, -2, **{MICRO_STEPS: 1})
     only = operation(Kind.KEEP, FRESH, GRADIENTS)
     yield "the_last_micro_steps_gradient_alone", _with(dp, (forward, fresh), only)
     yield "gradients_one_micro_step_later", replace(late, finish=(*late.finish, _reset(FRESH)))
@@ -176,7 +176,7 @@ def of_two_neighbours(schedule: Schedule, places: int = 1) -> Schedule:
     twice = operation(Kind.SCALE, GRADIENTS, by=Monomial(Fraction(2)))
     shifts, within = (places, -places), schedule.axes[-1:]
     ops = (replace(op, within=within, shift=n) for op in (twice, ADD) for n in shifts)
-    return replace(schedule, finish=(reduction, keep, _scaled(FRESH, -1), *ops, RELEASE, *rest))
+    return replace(schedule, finish=(reduction, keep, scaled(FRESH, -1), *ops, RELEASE, *rest))
 
 
 def _of_the_first() -> Iterator[tuple[str, Schedule]]:
@@ -201,7 +201,7 @@ def _of_the_first() -> Iterator[tuple[str, Schedule]]:
     added = (
         operation(Kind.ALL_REDUCE, PARAMETERS, sums, axes=EVERYONE, span=Span.UNIT),
         *(operation(Kind.KEEP, sums, VIEW, span=Span.UNIT), *at_a_view, aside),
-        *(*of_the_first(sums, VIEW), *at_a_view, _scaled(FRESH, -1)),
+        *(*of_the_first(sums, VIEW), *at_a_view, scaled(FRESH, -1)),
         *(replace(ADD, source=tied, into=FRESH), *of_the_first(FRESH, tied), replace(ADD, source=tied)),
     )
     apart = replace(dp, micro_step=(*dp.micro_step, *added))
@@ -211,7 +211,7 @@ def _of_the_first() -> Iterator[tuple[str, Schedule]]:
     of_these = (*of_the_first(GRADIENTS, FRESH), square, RELEASE)
     these = (replace(aside, source=GRADIENTS), clip, gone, *of_the_first(tied, FRESH))
     whole = replace(square, source=GRADIENTS), replace(clip, source=GRADIENTS), gone
-    less = (*of_the_first(GRADIENTS, tied), _scaled(tied, -1), replace(ADD, source=tied))
+    less = (*of_the_first(GRADIENTS, tied), scaled(tied, -1), replace(ADD, source=tied))
     clipped_by = (*of_these, *these, *whole, *less, ADD, RELEASE)
     reduced, *rest = dp.finish
     yield (
@@ -231,7 +231,7 @@ def of_the_firsts_slices() -> tuple[Schedule, Schedule]:
         (zeros, replace(keep, shift=n), replace(to_all, kind=Kind.BROADCAST)) for n in (0, 1)
     )
     aside = operation(Kind.KEEP, GRADIENTS, tied, span=Span.ALL_UNITS)
-    less = _scaled(FRESH, -1), replace(ADD, into=tied)
+    less = scaled(FRESH, -1), replace(ADD, into=tied)
     all_but_two = aside, *own, *less, *next_ones, *less, replace(ADD, source=tied), RELEASE
     reduced, *rest = dp.finish
     one, others = (
@@ -260,7 +260,7 @@ def _of_groups() -> Iterator[tuple[str, Schedule]]:
     there = of_half.with_rest(State.ACTIVATIONS, Rest(axes[:1]))
     yield "activations_of_a_group_along_one_axis_and_there_along_the_other", there
     never = replace(backward, source=VIEW, into=FRESH, span=Span.UNIT)
-    taken_off = (never, ADD, _scaled(FRESH, -1), ADD, RELEASE)
+    taken_off = (never, ADD, scaled(FRESH, -1), ADD, RELEASE)
     yield "gradients_at_no_view_taken_off", _with(dp, (forward, *taken_off, forward, backward))
     yield "activations_of_a_group_are_made_again", replace(lost, micro_step=(forward, again, of_all))
 
@@ -295,7 +295,7 @@ def of_weights_in_no_state() -> Schedule:
 def of_nothing_times_zero() -> Schedule:
     """Data parallelism that adds zero times a gradient that is not there."""
     fresh = Buffer.FRESH
-    none = operation(Kind.RELEASE, fresh), _scaled(fresh, 0)
+    none = operation(Kind.RELEASE, fresh), scaled(fresh, 0)
     added = operation(Kind.ACCUMULATE, fresh, GRADIENTS)
     return around(schedule_of(STRATEGIES["dp"]), first=(*none, added))
 
@@ -322,7 +322,7 @@ def _of_numbers() -> Iterator[tuple[str, Schedule]]:
     counted = around(meant(dp, loss=Loss.TOKEN_MEAN), first=count)
     reduce, *rest = counted.finish
     divide = operation(Kind.DIVIDE, GRADIENTS, by=TOTAL)
-    twice = (_all_reduce(TOTAL), _all_reduce(TOTAL), divide, _scaled(GRADIENTS, 1, **{BATCH: 1}))
+    twice = (_all_reduce(TOTAL), _all_reduce(TOTAL), divide, scaled(GRADIENTS, 1, **{BATCH: 1}))
     yield (
         "tokens_that_are_summed_twice_and_gradients_too",
         replace(counted, finish=(reduce, *twice, *rest, _reset(TOTAL))),
@@ -378,7 +378,7 @@ def _of_placements() -> Iterator[tuple[str, Schedule]]:
     yield "gradients_on_the_host_are_summed_once_for_all_uses", schedule_of(on_the_host)
     yield "states_on_the_host_are_gathered", schedule_of(on_batch("S*", "S*+O", "S*", "S"))
     keep = operation(Kind.KEEP, GRADIENTS, FRESH, span=Span.ALL_UNITS)
-    nothing = keep, _scaled(FRESH, 0), ADD, RELEASE
+    nothing = keep, scaled(FRESH, 0), ADD, RELEASE
     yield "no_times_the_gradients_are_added", around(schedule_of(STRATEGIES["dp"]), before=nothing)
     again = schedule_of(on_batch("R", "R", "R", "M"))
     yield "statistics_where_forward_runs_again", meant(again, statistics=Statistics.COPY)
@@ -426,40 +426,3 @@ def _of_statistics() -> Iterator[tuple[str, Schedule]]:
     mean = operation(Kind.ALL_REDUCE, Buffer.STATISTICS, axes=EVERYONE, mean=True)
     first = around(schedule_of(STRATEGIES["dp"]), first=(mean,))
     yield "statistics_of_copy_that_begin_as_a_mean", meant(first, statistics=Statistics.COPY)
-
-
-def values_for_slices() -> Iterator[tuple[Schedule, bool]]:
-    """Summed gradients that go where there is room for slices; whether they are slices, or are cut.
-
-    And what is changed there: slices that are made zero before the others are added.
-    """
-    zero2 = schedule_of(STRATEGIES["zero2"])
-    yield around(zero2, first=(_scaled(GRADIENTS, 0),)), True
-    for kind, within in product((Kind.ALL_REDUCE, Kind.REDUCE_SCATTER), (EVERYONE, ())):
-
-        def other(op: Op, kind: Kind = kind, within: Axes = within) -> Op:
-            of_kind = replace(op, kind=kind) if op.kind is Kind.REDUCE_SCATTER else op
-            return replace(op, within=within) if op.kind is Kind.ACCUMULATE else of_kind
-
-        micro_step = tuple(map(other, zero2.micro_step))
-        yield replace(zero2, micro_step=micro_step), bool(within) or kind is Kind.REDUCE_SCATTER
-    forward, backward, scatter, keep, *rest = schedule_of(along(("outer", "inner"), "zero2")).micro_step
-    along_one = replace(scatter, axes=scatter.axes[:1])
-    others = replace(scatter, kind=Kind.ALL_REDUCE, axes=scatter.axes[1:], within=scatter.axes[:1])
-    cut_once = forward, backward, along_one, others, replace(keep, within=()), *rest
-    yield replace(schedule_of(along(("outer", "inner"), "zero2")), micro_step=cut_once), False
-    once = tuple(op for op in zero2.micro_step if op.kind in (Kind.FORWARD, Kind.BACKWARD))
-    for kind in (Kind.ALL_REDUCE, Kind.REDUCE_SCATTER):
-        summed = operation(kind, FRESH, GRADIENTS, axes=EVERYONE)
-        yield replace(zero2, micro_step=(*once, summed)), kind is Kind.REDUCE_SCATTER
-    summed = operation(Kind.ALL_REDUCE, FRESH, axes=EVERYONE)
-    by_host = zero2.with_rest(State.GRADIENTS, Rest(EVERYONE, host=True))
-    for kind, axes in ((Kind.ALL_GATHER, EVERYONE), (Kind.BROADCAST, EVERYONE), (Kind.FETCH, ())):
-        moved = operation(kind, FRESH, GRADIENTS, axes=axes)
-        there = (operation(Kind.OFFLOAD, FRESH),) if kind is Kind.FETCH else ()
-        yield replace(zero2, micro_step=(*once, summed, *there, moved)), False
-    away = operation(Kind.OFFLOAD, FRESH, GRADIENTS)
-    yield replace(by_host, micro_step=(*once, summed, away)), False
-    yield replace(zero2, micro_step=(once[0], replace(once[1], into=GRADIENTS, span=Span.NONE))), False
-    cast = operation(Kind.RECOMPUTE, Buffer.OPTIMIZER, PARAMETERS)
-    yield around(schedule_of(on_batch("S*", "R", "R", "S")), last=(cast,)), False

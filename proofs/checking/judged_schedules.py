@@ -11,9 +11,10 @@ from dataclasses import replace
 from fractions import Fraction
 
 from proofs.checking.beside import judged
-from proofs.checking.further_schedules import further_schedules, values_for_slices
+from proofs.checking.further_schedules import further_schedules
 from proofs.checking.matching_schedules import accepted_schedules
 from proofs.checking.operation_lines import NotCovered
+from proofs.checking.room_for_slices import values_for_slices
 from proofs.checking.witnesses import around, broken_schedules, meant, operation
 from proofs.trusted.terms import KernelError
 from spec.derivation.schedules import schedule_of
