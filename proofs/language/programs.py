@@ -47,6 +47,7 @@ from proofs.language.single_rules import (
     with_gradients_last,
 )
 from proofs.language.small_parts import (
+    ends_in_odds,
     log_totals,
     many_uses,
     of_rows,
@@ -202,8 +203,7 @@ def rules_of_parts(programs: Iterable[Program]) -> set[Rule]:
     found = {*listed}
     for part, axes in (PARTS | FURTHER).items():
         require_fit(part)
-        several = SEVERAL if part == layer(LLAMA) else ()
-        every = [(), *((axis,) for axis in axes), *several]
+        every = [(), *((axis,) for axis in axes), *(SEVERAL if part == layer(LLAMA) else ())]
         on_axes = checked_on(part, every if part in PARTS else [(TENSOR,)])
         on_axes |= checked_on(part, [mesh for mesh in every if mesh not in on_axes], plain=True)
         for mesh, rules in on_axes.items():
@@ -316,8 +316,8 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     require_kept_as_gathered(layer(LLAMA), "attention_norm")
     require_gathered_again(layer(LLAMA))
     require_held_along(layer(LLAMA), (TENSOR, MODEL_AXES["cp-all-gather"]))
-    for axis in AXES:
-        for damaged in damaged_programs(program_of(projection(), (axis,))):
+    for part, axis in (*product((projection(),), AXES), (ends_in_odds(), TENSOR)):
+        for damaged in damaged_programs(program_of(part, (axis,))):
             must_reject(check_program, damaged)
     runs = ListedPrograms(k)
     return (

@@ -44,6 +44,14 @@ def of_rows() -> Part:
     return replace(two, name="of_rows", operations=(up, odds, last))
 
 
+def ends_in_odds() -> Part:
+    """Two products, and a softmax of what they give: its backward reads its result."""
+    two = projection()
+    given = two.operations[-1].makes
+    odds = Operation(Does.NORMALISE, (given,), replace(given, name="odds"), "softmax", "h")
+    return replace(two, name="ends_in_odds", operations=(*two.operations, odds), gives=odds.makes)
+
+
 def talking_heads() -> Part:
     """Attention whose scores a weight mixes, head by head, before their softmax (arXiv 2003.02436).
 
