@@ -50,17 +50,17 @@ def own_rows_are_all(k: Kernel) -> None:
     units = (Unit((Vector(7, 3), Vector(4)), 3), Unit((Vector(11, 2),)))
     vectors = [*units[0].vectors] * 3 + [*units[1].vectors]
     policy, unpadded = BytePolicy(1, 1, 1), frozenset({State.OPTIMIZER})
-    ways = ("a",), ("a", "b"), ("b", "a")
+    ways, mesh = (("a",), ("a", "b"), ("b", "a"), ("a", "b", "c")), {**MESH, "c": 2}
     for cut in ways:
-        along_cut = {axis: size for axis, size in MESH.items() if axis in cut}
+        along_cut = {axis: size for axis, size in mesh.items() if axis in cut}
         cells = [*map(dict.items, places_of(along_cut))]
         rows = [
             (cells[row // ceil_div(vector.rows, len(cells))], vector.row)
             for vector in vectors
             for row in range(vector.rows)
         ]
-        sizes = Sizes(0, MESH, policy, cut=cut, units=units, unpadded=unpadded)
-        for axes, place in product(ways, ({}, *places_of(MESH))):
+        sizes = Sizes(0, mesh, policy, cut=cut, units=units, unpadded=unpadded)
+        for axes, place in product((*ways, ("b",)), ({}, *places_of(mesh))):
             along = {axis: place.get(axis, 0) for axis in axes if axis in cut}.items()
             expected = sum(elements for cell, elements in rows if along <= cell)
             own = replace(sizes, device=place).at_rest(State.OPTIMIZER, axes)

@@ -139,6 +139,21 @@ def _schedules() -> Iterator[Schedule]:
     down, held = operation(Kind.OFFLOAD, Buffer.FRESH), schedule_of(STRATEGIES["fsdp-hold"])
     yield after(held, Kind.REDUCE_SCATTER, lambda _: (down,))
     yield from (_norm_of_all(gathered_whole(zero3)), _view_made_twice(zero3), _two_views(zero2))
+    yield _summed_into_another(schedule_of(STRATEGIES["dp"]))
+
+
+def _summed_into_another(schedule: Schedule) -> Schedule:
+    """Gradients of all micro-steps are summed where those of one are, and are applied there."""
+    sums = operation(
+        Kind.ALL_REDUCE, Buffer.GRADIENTS, Buffer.FRESH, axes=schedule.axes, span=Span.UNIT
+    )
+
+    def other(op: Op) -> Op:
+        if op.kind is Kind.ALL_REDUCE:
+            return sums
+        return replace(op, source=Buffer.FRESH) if op.kind is Kind.UPDATE else op
+
+    return replace(schedule, finish=tuple(map(other, schedule.finish)))
 
 
 def _norm_of_all(schedule: Schedule) -> Schedule:

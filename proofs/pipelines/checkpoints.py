@@ -11,6 +11,7 @@ from proofs.claim import claim
 from proofs.tools.encoding import Symbolic
 from proofs.trusted.kernel import Bool, Kernel, KernelError, Theorem
 from proofs.trusted.terms import And, Not, Or
+from spec.numbers.arithmetic import EXACT
 from spec.pipelines.checkpoints import best, kept_at_most
 
 
@@ -93,7 +94,11 @@ def least_is_kept_at_the_square_root(k: Kernel) -> tuple[Theorem, ...]:
 def _require_best(k: Kernel) -> None:
     """Raise KernelError unless the number that the search finds keeps least of all, of a few sizes."""
     for layers, size_in, size_mid in product((*range(1, 9), 10), (1, 2, 9), (1, 3, 10)):
-        kept = [-(-layers // n) * size_mid + n * size_in for n in range(1, layers + 1)]
+        counts = range(1, layers + 1)
+        spread = ([range(layers)[first::n] for first in range(n)] for n in counts)  # a segment each
+        kept = [len(each) * size_in + max(map(len, each)) * size_mid for each in spread]
+        if [kept_at_most(n, layers, size_in, size_mid, EXACT) for n in counts] != kept:
+            raise KernelError(f"{k.claim}: {layers} layers keep {kept}, with 1 to {layers} checkpoints")
         found = best(layers, size_in, size_mid)
         if found != 1 + kept.index(min(kept)):
             raise KernelError(f"{k.claim}: {found} of {layers} layers' inputs, where {kept} are kept")
