@@ -360,6 +360,15 @@ def _of_numbers() -> Iterator[tuple[str, Schedule]]:
         yield name, replace(meant(dp, clip=True), finish=(*ops, *dp.finish[1:]))
 
 
+def _of_the_host() -> Schedule:
+    """Gradients that are added up on the host come whole, and start again there."""
+    dp = schedule_of(STRATEGIES["dp"]).with_rest(State.GRADIENTS, Rest(host=True))
+    forward, backward = dp.micro_step
+    fresh = replace(backward, into=FRESH, span=Span.UNIT)
+    micro_step = forward, fresh, operation(Kind.OFFLOAD, FRESH), ADD, RELEASE
+    return _with(dp, micro_step, operation(Kind.FETCH, GRADIENTS))
+
+
 def _of_placements() -> Iterator[tuple[str, Schedule]]:
     """What a placement says of when gradients are summed, of its host, and of two axes."""
     tied = tied_parameters(schedule_of(STRATEGIES["zero2"]))
@@ -372,6 +381,7 @@ def _of_placements() -> Iterator[tuple[str, Schedule]]:
     for axis in hsdp.axes:
         yield f"hsdp_{axis}_first", schedule_of(replace(hsdp, summed_first=(axis,)))
         yield f"hsdp_{axis}_again", schedule_of(replace(hsdp, summed_again=(axis,), uses=2))
+    yield "gradients_of_the_host_are_summed_beside_it", _of_the_host()
     for modes in product(("O", "S*+O"), ("S", "S+O"), ("S", "S+O")):
         yield f"{'_'.join(modes)}_on_the_host", schedule_of(on_batch(*modes, "S"))
     on_the_host = replace(on_batch("R", "R", "O", "S"), summed_again=EVERYONE, uses=2)

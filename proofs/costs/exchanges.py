@@ -1,4 +1,4 @@
-"""X8: what devices send for experts where choices are whole numbers, by every choice there may be.
+"""X6, X8: what devices send of whole numbers; for experts, by every choice there may be.
 
 Choices are as even as they can be: of each device's tokens, and of all, no expert has two more than
 another.
@@ -16,6 +16,7 @@ from proofs.language.programs import LLAMA, WITH_EXPERTS
 from proofs.trusted.kernel import Kernel, KernelError
 from spec.costs.model_costs import elements_moved, has_slots, is_at_most, slots_of
 from spec.derivation.programs import program_of
+from spec.devices.layouts import PARTIAL
 from spec.language.moves import Move
 from spec.models.parts import layer
 from spec.models.transformer import Transformer
@@ -107,3 +108,18 @@ def rings_in_rings_are_one(k: Kernel) -> None:
     keys = 2 * prod(sizes[index] for index in "bugd")  # and values
     if sent != (slices - 1) * keys // slices:
         raise KernelError(f"{k.claim}: a ring in a ring sends {sent} of {keys}")
+
+
+def sums_send_padded_chunks(k: Kernel) -> None:
+    """Raise KernelError unless sums of what devices do not divide send chunks like the largest."""
+    n, sizes = 3, LLAMA.sizes(2, 7)
+    for name, rounds in (("tp", 2 * (n - 1)), ("tp+sp", n - 1)):
+        axis = MODEL_AXES[name]
+        program = program_of(layer(LLAMA), (axis,))
+        sums = [move for move in program.moves if move.before == PARTIAL and move.value.width]
+        for move in sums:
+            whole = range(prod(sizes[index] for index in move.value.indices))
+            largest = max(len(whole[first::n]) for first in range(n))
+            sent = elements_moved(move, program, sizes, {axis.name: n})
+            if sent != rounds * largest or len(whole) % n == 0:
+                raise KernelError(f"{k.claim}: {move} sends {sent} of {len(whole)}, to {n} devices")

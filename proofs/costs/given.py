@@ -46,6 +46,7 @@ NUMBERS: tuple[tuple[dict[str, Any], str, Arrays, Arrays], ...] = (
     ({}, "embedding layer head", (TOKENS, TOKENS), (*(ANGLES,) * 4, COUNT)),
     ({}, "embedding", (TOKENS,), ()),
     ({"angles_in_full": True}, "layer", (), ((F, S, T),) * 4),
+    ({"angles_in_full": True, "paired_angles": True}, "layer", (), ((F, S, T // 2),) * 4),
     ({"paired_angles": True}, "layer", (), ((W, S, T // 2),) * 4),
     ({"kinds": (frozenset({STRAIGHT}),)}, "straight_layer", (), ()),
     ({"positions": 9}, "embedding layer", (TOKENS,), (PLACES,)),

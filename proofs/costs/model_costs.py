@@ -12,6 +12,7 @@ from proofs.costs.exchanges import (
     choices_are_sent,
     rings_in_rings_are_one,
     slots_are_chosen,
+    sums_send_padded_chunks,
     whole_numbers_are_alike,
 )
 from proofs.costs.model_symbols import MODELS, Symbols, latent_layer, sums, with_experts
@@ -58,6 +59,7 @@ def tensor_parallelism_moves_eight_of_a_layer(k: Kernel) -> tuple[Theorem, ...]:
             words = f"{strategy}_{how}_again_backward".replace("+", "_")
             volumes[words] = (program, program.backward, backward)
         found += x.sends(volumes)
+    sums_send_padded_chunks(k)
     return *found, *_latents_are_summed(k.part("latent"))
 
 

@@ -28,6 +28,7 @@ from proofs.language.damaged_programs import (
 from proofs.language.equal_terms import require_equal_terms
 from proofs.language.line_by_line import read_earlier, so_of_every_line
 from proofs.language.listed_programs import ListedPrograms, ProgramListing
+from proofs.language.made_again import require_mask_kept, require_named, require_pairs
 from proofs.language.program_rules import MERGED, Rule, accepted_rules, rule_is_accepted, rules_in
 from proofs.language.single_rules import (
     of_slices,
@@ -399,8 +400,9 @@ def recomputed_values_are_the_values(k: Kernel) -> tuple[Theorem, ...]:
         for axis in AXES if part in PARTS else (TENSOR,):
             require_same_gradients(part, axis)
     for axis in AXES:
-        _require_pairs(layer(GPT), axis)
-    _require_mask_kept(with_masks(replace(LLAMA, masked=True), tokens=4))
+        require_pairs(layer(GPT), axis)
+    require_mask_kept(with_masks(replace(LLAMA, masked=True), tokens=4))
+    require_named(parts(GPT)[-1])
     return (_made_again(k),)
 
 
@@ -414,22 +416,6 @@ def require_same_gradients(part: Part, axis: Axis) -> None:
             raise KernelError(f"{part.name} on {axis.name}: made again by another line")
         if results != gradients:
             raise KernelError(f"{part.name} on {axis.name}: other gradients with recomputation")
-
-
-def _require_pairs(part: Part, axis: Axis) -> None:
-    """Raise KernelError unless attention is made again from what is kept: pairs of tokens alone are."""
-    plain, pairs = (program_of(part, (axis,), again) for again in (NOTHING, PAIRS))
-    more = [line.makes for line in pairs.backward if line in pairs.forward]
-    for value in (value for value in more if value.width and value in plain.kept):
-        if not {"s", "u"} <= {*value.indices}:
-            raise KernelError(f"{part.name} on {axis.name}: {value} is made again with attention")
-
-
-def _require_mask_kept(model: Transformer) -> None:
-    """Raise KernelError unless a mask that heads share is kept where pairs of tokens are made again."""
-    program = program_of(layer(model, *model.kinds), (TENSOR,), PAIRS)
-    if not any(value.repeats for value in program.kept):
-        raise KernelError(f"{program.part.name}: the mask of pairs is made again")
 
 
 def _made_again(k: Kernel) -> Theorem:

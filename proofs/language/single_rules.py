@@ -70,6 +70,11 @@ def require_whole(part: Part, name: str) -> None:
             lies = program.lies[value]
             if value.plain_name == name and [*lies.values()] != [WHOLE, along(POSITIONS)]:
                 raise KernelError(f"{line}: {name} is read as it lies, {lies}")
+    beside = program_of(replace(part, whole=frozenset({part.gives.name})), (_TENSOR,))
+    if any(move.value.plain_name == name for move in beside.moves):
+        raise KernelError(
+            f"{part.name}: {name} is moved, where each device has {part.gives.name} whole"
+        )
     cut = {weight.name for weight in part.weights if _TENSOR.rest(weight, part) != WHOLE}
     whole = replace(part, whole=frozenset(cut))
     if any(_TENSOR.home(formed(w, "moved"), whole) != WHOLE for w in part.weights if w.name in cut):
