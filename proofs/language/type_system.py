@@ -25,6 +25,7 @@ from spec.devices.operators import (
     PerDevice,
     Source,
 )
+from spec.meaning.semantics import Devices
 
 AXIS = "axis"
 
@@ -95,6 +96,7 @@ def operations_do_what_their_types_say(k: Kernel) -> tuple[Theorem, ...]:
     square norms of slices add up. Which operators an operation is, is not proved here. (Claim T1)
     """
     _require_matrices(k)
+    _require_slices_along_two(k)
     products = tuple(
         _product(k.part(f"{name(left)}_{name(right)}"), left, right)
         for left, right in pairs(LEFT, RIGHT)
@@ -130,6 +132,20 @@ def _require_matrices(k: Kernel) -> None:
         turned = [[*column] for column in zip(*_matrix(operator), strict=True)]
         if turned != _matrix(spec.transpose(operator)):
             raise KernelError(f"{k.claim}: {name(operator)} has another transpose")
+
+
+def _require_slices_along_two(k: Kernel) -> None:
+    """Raise KernelError unless just those who own an element along both of two axes take another."""
+    owner = {"outer": 1, "inner": 2}
+    devices = Devices(
+        dict.fromkeys(owner, FEW), owner, lambda is_so, yes, no: yes if is_so else no, lambda: spec.zero
+    )
+    taken = devices.replace(lambda _: "old", lambda _: "new", ("outer", "inner"))
+    for device in (dict(zip(owner, at, strict=True)) for at in pairs(range(FEW), repeat=2)):
+        if taken(device) != ("new" if device == owner else "old"):
+            raise KernelError(
+                f"{k.claim}: {device} takes a slice that is not its own, or keeps its own"
+            )
 
 
 def _product(k: Kernel, left: Operator, right: Operator) -> Theorem:

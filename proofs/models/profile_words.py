@@ -23,7 +23,7 @@ from spec.models.parts import (
 from spec.models.profiles import TEXTBOOK, Padding, Profile, Samples, Units, realised, rows_of
 from spec.models.states import MIXED_ADAM, POLICIES, State, custom_policy
 from spec.models.transformer import MASKED
-from spec.models.values import FULL, LOG_TOTAL, WRITTEN, Builder, Role, Value
+from spec.models.values import FULL, LOG_TOTAL, WRITTEN, Builder, Does, Operation, Role, Value
 
 BY_SLICES = Padding.ELEMENT, Padding.ROW  # of each unit: others have owners
 NO, YES = False, True
@@ -124,10 +124,14 @@ def _of_models() -> Iterator[tuple[str, Any, Any]]:
     plain = realised(layer(GPT), of(composes=YES), 2).operations
     yield "one operation", plain, layer(GPT).operations
     of_softmax, sinks = frozenset({"softmax"}), layer(replace(LLAMA, sinks=True))
-    for part, named in ((log_totals(), ""), (sinks, ""), (sinks, "shares")):
+    totals = log_totals()
+    others = replace(totals.gives, name="others")
+    softmax = Operation(Does.NORMALISE, (totals.gives,), others, "softmax", "h")
+    two = replace(totals, operations=(*totals.operations, softmax))
+    for part, named in ((totals, ""), (two, "others"), (sinks, ""), (sinks, "shares")):
         some = realised(part, of(in_full=of_softmax, inside=frozenset({named})), 2).operations
         reads = {line.reads[0].width for line in some if line.function == LOG_TOTAL}
-        yield "log-sum-exp", reads, {WRITTEN if named else FULL}
+        yield "log-sum-exp", reads, {WRITTEN if named == "shares" else FULL}
     words = "plain_softmax", "scales_in_full", "chosen_in_full", "of_chosen", "weighed_within"
     for one, routes in product(BOTH, BOTH):
         own: dict[str, Any] = dict.fromkeys(words, one)

@@ -18,7 +18,8 @@ from spec.devices.mesh import ALL_WEIGHTS
 from spec.language.schedule import Buffer, Kind, Op, Phase, Schedule
 
 AXES, OWN, NUMBER = ("a", "b"), ("batch",), 3
-LIES = (PARTIAL, PARTIAL), (PARTIAL, WHOLE)  # along these axes
+# along these axes, and over groups of weights: of one group nothing is said of that
+LIES = (PARTIAL, PARTIAL, PARTIAL), (PARTIAL, WHOLE, PARTIAL), (PARTIAL, PARTIAL, WHOLE)
 Place = tuple[int, ...]  # of a device, and a group of weights
 PLACES = tuple(product(range(2), repeat=3))
 
@@ -45,7 +46,10 @@ def require_norm_lines() -> None:
     are not accepted where that is wrong.
     """
     for lies, lines in product(LIES, _sequences()):
-        norms = {"weight": {**dict(zip(AXES, lies, strict=True)), W: PARTIAL}}
+        several, along = lies[-1] == PARTIAL, dict(zip(AXES, lies, strict=False))
+        if not several and any(W in op.axes for op in lines):
+            continue
+        norms = {"weight": {**along, W: PARTIAL} if several else along}
         told = _told(norms, finish := (*lines, CLIP))
         right, alike = _is_right(finish, lies), not {*lines[1:]} & {SQUARE, *OTHERS, *GONE}
         if (told is None) is not right and (alike or told is None):
@@ -92,7 +96,7 @@ def _is_right(lines: Sequence[Op], lies: Sequence[Lie]) -> bool:
 
     What is not there is summed as nothing, and clips nothing: that the verdict finds.
     """
-    cut = (*(lie == PARTIAL for lie in lies), True)
+    cut = [lie == PARTIAL for lie in lies]
     parts = {at: tuple(i * is_cut for i, is_cut in zip(at, cut, strict=True)) for at in PLACES}
     numbers = {part: 100**i for i, part in enumerate(dict.fromkeys(parts.values()))}
     groups = {part[-1]: 0 for part in numbers}
