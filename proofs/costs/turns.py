@@ -122,6 +122,7 @@ def _schedules() -> Iterator[Schedule]:
     yield from (each.schedule for each in accepted_schedules())
     modes = "R S* R S", "S*+O S+O S+O", "M S R S", "M S+O S+O", "R S S+O"
     yield from (schedule_of(on_batch(*each.split())) for each in modes)
+    yield from (schedule_of(on_batch(*each.split())).held_whole for each in ("M S+O S+O", "M O R"))
     yield from (schedule_of(replace(STRATEGIES[name], stays=True)) for name in ("zero3", "fsdp-hold"))
     yield schedule_of(replace(STRATEGIES["zero2"], whole=(BATCH,)))
     norm = operation(Kind.SQUARE_NORM, Buffer.FRESH, Buffer.NORM, within=(BATCH,))

@@ -129,8 +129,9 @@ def _require_head_held(plan: str, product: Product, parts: Sequence[Part]) -> No
 
 
 def _held_whole(schedule: Schedule) -> Schedule:
-    """The schedule, if all that takes room in a micro-step did so whole."""
-    ops = [replace(op, span=Span.ALL_UNITS) if op.takes_room else op for op in schedule.micro_step]
+    """The schedule, if all that takes room on a device in a micro-step did so whole."""
+    spans = [op.span if op.span is Span.NONE else Span.ALL_UNITS for op in schedule.micro_step]
+    ops = [replace(op, span=span) for op, span in zip(schedule.micro_step, spans, strict=True)]
     return replace(schedule, micro_step=tuple(ops))
 
 

@@ -330,7 +330,8 @@ class Schedule:
     @property
     def held_whole(self) -> Schedule:
         """The same, where what passes in a micro-step is held whole, and not unit by unit."""
-        ops = (replace(op, span=Span.ALL_UNITS) if op.takes_room else op for op in self.micro_step)
+        whole = {Span.UNIT: Span.ALL_UNITS}
+        ops = (replace(op, span=whole.get(op.span, op.span)) for op in self.micro_step)
         return replace(self, micro_step=tuple(ops))
 
     def __hash__(self) -> int:  # schedules are looked up often, and long

@@ -6,7 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise, product
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spec.costs.communication import elements_sent, transfers
@@ -192,6 +192,19 @@ def test_what_takes_room_is_used_or_is_held_whole_until_others_had_theirs(placem
         named = {op.source, op.target} if op.kind is not Kind.RELEASE else set()
         assert (before | there()) & named <= taking
         assert taking - waiting <= before | there()
+
+
+@given(placements() | placements(2))
+@example(on_batch("M", "O", "R", "S"))
+def test_what_takes_room_is_on_the_device_also_where_all_is_held_whole(placement):
+    schedule = schedule_of(placement).held_whole
+    world = Reference(schedule, dict.fromkeys(schedule.axes, 2), 1, 4, primes, True, True)
+    store = initial(schedule, world, world.constant(lambda j: j), world.constant(lambda j: j))
+    for m, op in schedule.flat(1):
+        execute(op, schedule, world, store, m)
+        if op.span is not Span.NONE:
+            on_host, _ = store[op.target, "content"]
+            assert not on_host, op
 
 
 @given(placements() | st.sampled_from([*STRATEGIES.values()]), st.booleans())
