@@ -107,13 +107,13 @@ def zero_moves_two_or_three_passes(k: Kernel) -> tuple[Theorem, ...]:
 
 def _require_chains(claim: str) -> None:
     """Raise KernelError unless of a chain of devices each but the last sends all that is broadcast."""
-    whole = Buffer.PARAMETERS, Buffer.PARAMETERS
-    published = Op(Kind.BROADCAST, Phase.PUBLISH, *whole, axes=(BATCH,))
-    for devices, psi in product((1, 2, 3), (5, 7)):
-        sizes = Sizes(psi, {BATCH: devices}, BytePolicy(2, 2, 12))
-        sends = [psi for _ in range(devices - 1)]  # each to the next
-        if elements_sent(published, schedule_of(STRATEGIES["dp"]), sizes) != max(sends, default=0):
-            raise KernelError(f"{claim}: {devices} devices in a chain do not send {sends}")
+    for devices, buffer in product((1, 2, 3), (Buffer.PARAMETERS, Buffer.NORM)):
+        published = Op(Kind.BROADCAST, Phase.PUBLISH, buffer, axes=(BATCH,))
+        for psi in (5, 7):
+            sizes = Sizes(psi, {BATCH: devices}, BytePolicy(2, 2, 12))
+            sends = [1 if buffer is Buffer.NORM else psi for _ in range(devices - 1)]  # to the next
+            if elements_sent(published, schedule_of(STRATEGIES["dp"]), sizes) != max(sends, default=0):
+                raise KernelError(f"{claim}: {devices} devices in a chain do not send {sends}")
 
 
 def _hybrid(k: Kernel) -> Theorem:

@@ -71,7 +71,7 @@ def _require_copies(k: Kernel) -> None:
     As many devices as heads, times as many as share the heads of a group evenly; or it is one axis.
     """
     plan, outside = factor("zero1+all", "batch") * factor("tp+sp", "tensor"), factor("tp", "outside")
-    inside = factor("tp", "inside")
+    inside, experts = factor("tp", "inside"), factor("ep", "experts")
     for devices, heads, group in product(range(2, 9), range(1, 5), range(1, 5)):
         copies = [n for n in range(2, group + 1) if n * heads == devices and group % n == 0]
         placed, sizes = with_copies(plan, {"batch": 3, "tensor": devices}, heads, group)
@@ -98,6 +98,11 @@ def _require_copies(k: Kernel) -> None:
         of_two = {"outside": 2, "batch": 3, "tensor": devices}  # within an axis that cuts them, too
         if with_copies(outside * plan, of_two, 2 * heads, group)[1] != {"outside": 2, **expected}:
             raise KernelError(f"{k.claim}: {devices} devices within 2, {2 * heads} heads: {of_two}")
+        of_experts = {"experts": devices, "batch": 3, "tensor": devices}  # beside one that cuts none
+        if with_copies(experts * plan, of_experts, heads, group)[1] != {"experts": devices, **expected}:
+            raise KernelError(
+                f"{k.claim}: {devices} devices, {heads} heads, beside experts: {of_experts}"
+            )
         if copies:  # of one head then: two devices more have copies of it, if two share what is left
             two = {"inside": 1, "inside_copies": 2} if group % (2 * copies[0]) == 0 else {"inside": 2}
             of_both = {"batch": 3, "tensor": devices, "inside": 2}
