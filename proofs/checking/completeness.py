@@ -35,9 +35,11 @@ from proofs.checking.right_sizes import sizes_are_found
 from proofs.checking.room_for_slices import values_for_slices
 from proofs.checking.witnesses import (
     Broken,
+    around,
     broken_schedules,
     meant,
     of_zeros,
+    operation,
     with_a_dropped_gradient,
 )
 from proofs.claim import claim
@@ -52,7 +54,7 @@ from spec.checking.micro_steps import after_micro_steps
 from spec.checking.symbols import EACH, EVERY, LAST, Frozen, MicroStep, Symbol, frozen
 from spec.checking.verdict import check
 from spec.derivation.schedules import schedule_of
-from spec.devices.mesh import Axes, group_size, shard_contains
+from spec.devices.mesh import ALL_WEIGHTS, Axes, group_size, shard_contains
 from spec.devices.operators import OTHER, SUM_ALL, NormalForm, Operator, PerDevice, Source, sources_of
 from spec.language.schedule import MICRO_STEPS, REDUCTIONS, Buffer, Kind, Schedule
 from spec.meaning.match import Copies, Place, divergences, first_difference
@@ -101,6 +103,8 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
     for schedule, fit in values_for_slices():
         if check(schedule, dict.fromkeys(schedule.axes, 2)).rule != ("" if fit else "room"):
             raise KernelError(f"{k.claim}: values where there is room for slices, which fit: {fit}")
+    if check(_norm_of_terms(), {BATCH: 2}).rule != "whole":
+        raise KernelError(f"{k.claim}: a norm of terms may be added to others")
     _derived_as_placed(k)
     _answered_as_listed(k)
     return (
@@ -127,6 +131,13 @@ def _derived_as_placed(k: Kernel) -> None:
     there = [{op.kind for op in schedule.micro_step if schedule.is_there(op, m)} for m in (0, 1)]
     if there != [set(), {Kind.ALL_GATHER}]:
         raise KernelError(f"{k.claim}: of a view that stays, {there} is there")
+
+
+def _norm_of_terms() -> Schedule:
+    """A norm of gradients that are not summed is added to those of other weights. Nothing reads it."""
+    norm = operation(Kind.SQUARE_NORM, Buffer.GRADIENTS, Buffer.NORM)
+    added = operation(Kind.ALL_REDUCE, Buffer.NORM, axes=(ALL_WEIGHTS,))
+    return around(schedule_of(STRATEGIES["dp"]), before=(norm, added))
 
 
 def _answered_as_listed(k: Kernel) -> None:

@@ -13,17 +13,18 @@ from proofs.tools.encoding import MODES, ModeSort, Terms, lift
 from proofs.trusted.kernel import Bool, Kernel, KernelError, Theorem
 from proofs.trusted.terms import And, BoolSort, BoolVal, If, Implies, Not, RealVal
 from spec.choosing.halves import INTEGRITY, both_halves
-from spec.choosing.regimes import REGIMES, FourModes, Regime, placement_of, regime_of
+from spec.choosing.regimes import REGIMES, FourModes, Kept, Regime, placement_of, regime_of
 from spec.choosing.requirements import requirements
 from spec.choosing.space import realisable
 from spec.derivation.schedules import schedule_of
 from spec.meaning.conditions import Condition
-from spec.models.states import State
+from spec.models.states import POLICIES, State
 from spec.numbers.any_size import Polynomial
 from spec.numbers.arithmetic import Number
 
 HALVES = (Found.integrity, Found.consistency)
 HIGHEST = 4  # power of the number of devices
+KEEP_NO_COPY = {"fp32-adam": Kept.MOMENTS, "fp32-momentum": Kept.MOMENTS, "fp32-sgd": Kept.NO_STATE}
 COUNTS = (210, 162, 81, 63, 135, 105)  # placements that are realisable, by regime
 
 
@@ -44,6 +45,10 @@ def modes_decide_what_is_realisable(k: Kernel) -> tuple[Theorem, ...]:
             raise KernelError(f"P1: {regime} is not that of its policy")
         if len(realisable(regime)) != count:
             raise KernelError(f"P1: {regime}: {len(realisable(regime))} placements are realisable")
+    for name, policy in POLICIES.items():
+        keeps = Kept.MASTER_COPY if "mixed" in name else KEEP_NO_COPY[name]
+        if regime_of(policy, 1) != Regime(keeps, several=False):
+            raise KernelError(f"P1: {name} is of another regime")
     each = (Characterised(k.part(name_of(regime)), regime) for regime in REGIMES)
     return tuple(theorem for found in each for theorem in found.theorems())
 

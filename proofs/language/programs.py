@@ -334,8 +334,10 @@ def _right_ones() -> Iterator[Program]:
     """Programs that are accepted, with the operands of products in either order, and in two parts."""
     whole_along = MODEL_AXES[FROM_SLICES_ON]
     on_two = whole_along, replace(whole_along, name=f"other {whole_along.name}")
-    yield of_slices(program_of(layer(GPT), on_two, FROM_SLICES))
-    yield program_of(layer(OLMO_2), (whole_along, copies_within(whole_along)))
+    with_copies = whole_along, copies_within(whole_along)
+    for mesh in (on_two, with_copies):
+        yield of_slices(program_of(layer(GPT), mesh, FROM_SLICES))
+    yield program_of(layer(OLMO_2), with_copies)
     for part, axis in product((of_rows(), log_totals(), many_uses()), (TENSOR, MODEL_AXES["tp"])):
         yield program_of(part, (axis,))
     for part in (projection(), used_twice()):

@@ -118,8 +118,11 @@ def require_equations(claim: str) -> None:
     for model in MODELS:
         _require_equations(claim, replace(model, **IN_STEPS), TEXTBOOK)
         _require_arrays(claim, model)
-    heads = (MODELS[0], 1, 1), (MODELS[-2], 2, 1), (MODELS[-1], 6, 3)
-    in_steps = (replace(m, heads=a, kv_heads=q, **IN_STEPS) for m, a, q in heads)
+    heads = (MODELS[0], 1, 1, True), (MODELS[-2], 2, 1, False), (MODELS[-1], 6, 3, True)
+    in_steps = (
+        replace(m, heads=a, kv_heads=q, **IN_STEPS | {"of_chosen": of_chosen})
+        for m, a, q, of_chosen in heads
+    )
     for model, function in zip((MODELS[1], *in_steps), READ_BACKWARD, strict=True):
         _require_equations(claim, replace(model, function=function), IN_FULL)
     _require_read(claim, _of_two_weights())

@@ -171,6 +171,9 @@ def _of_parts() -> Iterator[tuple[str, Any, Any]]:
     does = own.in_model(replace(GPT, numbered_heads=YES))
     yield "own widths", {**dict(does.widths)}, {**dict.fromkeys(PRODUCTS_IN_FULL, FULL), "one": 1}
     yield "own merged", (does.merged, replace(own, stores=one).in_model(GPT).stores), (one, one)
+    inside = of(inside=frozenset({"gate_open"}), widths=(("gate_open", 4),))
+    made = [line.makes for line in realised(layer(LLAMA), inside, 2).operations]
+    yield "inside, and wide", {v.width for v in made if v.name == "gate_open"}, {0}
     rows = "mlp_norm_unit_mean", "mlp_norm_unit_root"
     again = frozenset({rows[0], "active_between1"})
     says = of(rows=frozenset({"layer_norm"}), composes=YES, again=again)

@@ -35,18 +35,19 @@ def require_widths(
     """Raise KernelError unless values have the types that are listed, and copies take as many bytes."""
     written, beside = parts(profile.computed(model)), _beside(model) if profile.routes else {}
     values = {v for part in written for line in part.operations for v in (*line.reads, line.makes)}
+    names = {value.name for value in values}
     wrong = [str(v) for v in values if v.width != beside.get(v.name, _width(v, model, profile.routes))]
     alike = () if model.distances else ("g", "r")  # of masks of pairs, those of all heads
     wrong += [str(v) for v in values if v.repeats != (alike if v.name == MASK else ())]
     within = model.weighed_within and not model.weighed_first and "mlp" not in model.biases
     wrong += [str(v) for v in values if v.name == "weighed" and ("f" in v.indices) != within]
+    wrong += ["unweighed"] * (("unweighed" in names) is not (within and bool(model.experts)))
     moved = {line.function for part in written for line in part.operations if _is_of_slots(line)}
     turns = profile.composes and model.weighed_first  # odds of slots are read expert by expert
     wrong += [] if moved <= {TRANSPOSED if turns else ""} else ["slot_odds"]
     masked = [part for part in written if MASKED in part.name.split("_")]
     given = [part for part in written if any(v.name == MASK for v in part.first_readers)]
     wrong += [part.name for part in written if (part in masked) != (part in given)]
-    names = {value.name for value in values}
     copies = {copy for copy in COPIES for name in names if name.endswith(copy)}
     if wrong or (names & TOLD, copies) != ({*beside}, _copies(model) if profile.composes else set()):
         raise KernelError(f"{claim}: of {model} {wrong} have another type, or {copies} are copies")

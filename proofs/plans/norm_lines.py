@@ -71,7 +71,7 @@ def _sequences() -> Iterator[tuple[Op, ...]]:
     yield (SQUARE,)
     yield from ((op,) for op in lines)
     yield from ((SQUARE, op) for op in lines)
-    yield from ((SQUARE, *both) for both in product((*SUMS, *GONE, SQUARE), lines))
+    yield from ((SQUARE, *both) for both in product((*SUMS, *GONE, SQUARE), (*lines, SQUARE)))
     yield from ((SQUARE, *several) for several in permutations(SUMS[:3]))
 
 
