@@ -28,6 +28,7 @@ from proofs.checking.misfits import misfits_are_refused
 from proofs.checking.numbers_of_runs import (
     all_that_is_kept_is_compared,
     groups_share_samples,
+    moments_made_again_are_unknown,
     unknowns_differ,
     updates_differ,
 )
@@ -96,6 +97,7 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
     misfits_are_refused(k)
     _own_their_chunks(k)
     unknowns_differ(k)
+    moments_made_again_are_unknown(k)
     groups_share_samples(k)
     all_that_is_kept_is_compared(k)
     updates_differ(k)

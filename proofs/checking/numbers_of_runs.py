@@ -11,9 +11,10 @@ from proofs.trusted.kernel import Kernel, KernelError
 from spec.derivation.schedules import schedule_of
 from spec.language.schedule import Buffer, Kind, Rest, Schedule
 from spec.meaning.reference import Reference, Unknown, divided, primes, run
+from spec.meaning.semantics import MOMENT, execute, initial
 from spec.models.states import State
 from spec.numbers.any_size import any_size
-from spec.plans.placement import BATCH
+from spec.plans.placement import BATCH, on_batch
 from spec.plans.strategies import STRATEGIES
 
 
@@ -37,6 +38,17 @@ def unknowns_differ(k: Kernel) -> None:
     some = [primes(kind, u, m, (d,), j) for kind in kinds for u, m, d, j in product(range(3), repeat=4)]
     if len({*some}) < len(some):
         raise KernelError(f"{k.claim}: of {len(some)} numbers of the data {len({*some})} differ")
+
+
+def moments_made_again_are_unknown(k: Kernel) -> None:
+    """Raise KernelError unless of an optimizer state that is made again no moment is known."""
+    schedule = schedule_of(on_batch("R", "M", "R", "S"))
+    world = Reference(schedule, {BATCH: 2}, 1, 2, primes, True, True)
+    store = initial(schedule, world, world.zero, world.zero)
+    execute(operation(Kind.RECOMPUTE, Buffer.OPTIMIZER), schedule, world, store, 0)
+    _, moments = store[Buffer.OPTIMIZER, MOMENT]
+    if not all(isinstance(moment, Unknown) for moment in moments.values()):
+        raise KernelError(f"{k.claim}: moments that are made again are {moments}")
 
 
 def updates_differ(k: Kernel) -> None:
