@@ -84,7 +84,8 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
     one: so forms with a different coefficient differ (n >= 3; for smaller n on the devices that
     exist); of what all devices have alike it is how often it is counted. For each need of the verdict a
     schedule that breaks it alone is shown to diverge; in the same runs, strategies and the pieces of a
-    step that are accepted match. Whole values are refused where there is room for slices. (Claim T3)
+    step that are accepted match. Whole values are refused where there is room for slices, unless an
+    operation says which slice. (Claim T3)
     """
     for tied in (False, True):  # of one use of weights, and of two
         dropped = meant(with_a_dropped_gradient(), tied=tied)

@@ -272,11 +272,7 @@ def _require_gradients_alike(plan: str, program: Program) -> None:
         if Step((other,), ()).gradients_over()[weight.name] != (over, whole):
             raise KernelError(f"{plan}: a gradient that is in terms along {over} is not summed there")
         for programs in ((program, other), (other, program)):
-            try:
-                Step(programs, ()).summed_over()
-                is_right = True
-            except LayoutError:
-                is_right = False
+            is_right = wrong(Step(programs, ()), Step.summed_over) is None
             if is_right is not (over == program.summed_over(weight)):
                 raise KernelError(
                     f"{plan}: accepted, with terms along {over} of one part alone, or not"
