@@ -99,7 +99,7 @@ def variables(hypothesis: Theorem) -> list[Term]:
 def answer(formulas: Sequence[Bool], patient: bool = True) -> str:
     """Whether formulas can hold together: sat, unsat or unknown. Zeros are tried for all reals."""
     zeros = [*formulas, *all_are(0, formulas)]
-    looks = [(LOOK, seed) for seed in range(LOOKS if patient else 1)]
+    looks = [(LOOK, seed) for seed in range(1, (LOOKS if patient else 1) + 1)]
     looks += [(RESOURCE_LIMIT, SEED)] if patient else []
     if any(ask(zeros, *look, simple=True, values=False).said == "sat" for look in looks):
         return "sat"

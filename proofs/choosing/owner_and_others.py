@@ -24,6 +24,7 @@ from spec.numbers.any_size import any_size
 from spec.numbers.arithmetic import Number
 
 MORE = any_size("more")  # devices than two
+OTHERS = MORE + 1
 N = MORE + 2
 OWNER, OTHER = POSITIONS = (0, 1)
 STEPS = 2
@@ -69,8 +70,7 @@ class OwnerAndOthers:
         self.step, self.seen, self.numbers = 0, Seen(), count(1)
 
     def unknown(self, _: str) -> Both:
-        number = next(self.numbers)
-        return (200 + number) * N, (300 + number) * N
+        return _unlike(next(self.numbers))
 
     def require_a_slice(self, *_: Any) -> None:
         """Of derived steps none is refused for that."""
@@ -89,7 +89,7 @@ class OwnerAndOthers:
 
     def total(self, value: Both) -> Number:
         """The sum over all devices."""
-        return value[OWNER] + (N - 1) * value[OTHER]
+        return value[OWNER] + OTHERS * value[OTHER]
 
     # ------------------------------------------------------------------ the model
     def data(self, micro_step: int, device: int) -> Number:
@@ -131,8 +131,8 @@ class OwnerAndOthers:
         def others(c: int, of: int) -> Number:
             return self.sample(view[c], kept[c][of], micro_step, of)
 
-        of_owner = own[OWNER] + (N - 1) * others(OWNER, OTHER)
-        return of_owner, own[OTHER] + others(OTHER, OWNER) + (N - 2) * others(OTHER, OTHER)
+        of_owner = own[OWNER] + OTHERS * others(OWNER, OTHER)
+        return of_owner, own[OTHER] + others(OTHER, OWNER) + MORE * others(OTHER, OTHER)
 
     def next(self, weight: Number, moment: Number, gradient: Number) -> tuple[Number, Number]:
         """Momentum, or gradient descent, of weights that decay."""
@@ -152,6 +152,11 @@ class OwnerAndOthers:
         raise ValueError("no placement scales, divides, clips, broadcasts or counts")
 
     scale = divide = square_norm = clip = first = tokens = statistic = _in_no_placement
+
+
+@cache
+def _unlike(number: int) -> Both:
+    return (200 + number) * N, (300 + number) * N
 
 
 def _by_samples(activations: Any) -> Mapping[Any, Number]:
@@ -188,7 +193,7 @@ class Found:
     def once(self) -> Number:
         """Every sample's gradient of the first step, once, as it was computed."""
         owners, others = self.seen.computed
-        return owners + (N - 1) * others
+        return owners + OTHERS * others
 
     def keeps(self, device: int) -> bool:
         """Whether a device keeps what its own update left."""
