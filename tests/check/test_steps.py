@@ -306,6 +306,13 @@ def test_two_parts_may_share_weights_that_they_have_alike(checked):
     assert "not alike" in checked(two_parts(transposed)).wrong
 
 
+def test_a_layer_does_not_share_weights_with_another_part(checked):
+    """A layer may be there many times: of which one it is, is not said."""
+    with pytest.raises(BadInput) as error:
+        checked(two_parts({}).replace('"two"', '"layer"').replace("[two", "[layer"))
+    assert "layer.weights: given 'up'; expected a name of its own: mlp has up" in str(error.value)
+
+
 def test_an_equal_line_of_the_second_part_is_told_by_its_own_place(checked):
     text = two_parts({'["dm", "mask(batch b)"]': '["dm", "m"]', '"u"], backward': '"u"], backward'})
     found = checked(text)
