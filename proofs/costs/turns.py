@@ -13,7 +13,7 @@ from itertools import combinations, pairwise, product
 from math import prod
 from typing import NamedTuple
 
-from proofs.checking.matching_schedules import accepted_schedules, after, tied_parameters
+from proofs.checking.matching_schedules import accepted_schedules, after, along, tied_parameters
 from proofs.checking.witnesses import around, meant, operation
 from proofs.costs.buffer_lives import lives
 from proofs.costs.passing import gathered_whole, view_of_the_step_before, with_moments
@@ -130,6 +130,7 @@ def _schedules() -> Iterator[Schedule]:
     yield from (tied_parameters(zero3), with_moments(tied_parameters(zero2)))
     yield from (view_of_the_step_before(zero3), gathered_whole(zero3))
     yield _within_slices(schedule_of(STRATEGIES["hsdp"]))
+    yield _gathered_twice(schedule_of(along(("outer", "inner"), "zero3")))
     offload = schedule_of(STRATEGIES["zero-offload"])
     yield after(offload, Kind.OFFLOAD, lambda op: (replace(norm, within=op.within),))
     yield after(gathered_whole(zero3), Kind.REDUCE_SCATTER, lambda _: (norm,))
@@ -183,6 +184,19 @@ def _within_slices(schedule: Schedule) -> Schedule:
     """What is gathered along shards is a slice of each replica's own."""
     gathers = (Kind.ALL_GATHER,)
     ops = (replace(op, within=("replica",)) if op.kind in gathers else op for op in schedule.micro_step)
+    return replace(schedule, micro_step=tuple(ops))
+
+
+def _gathered_twice(schedule: Schedule) -> Schedule:
+    """Views are gathered along the inner axis, and then along the other."""
+
+    def gathers(op: Op) -> tuple[Op, ...]:
+        if op.kind is not Kind.ALL_GATHER:
+            return (op,)
+        first = replace(op, axes=op.axes[1:], within=op.axes[:1])
+        return first, replace(op, source=Buffer.VIEW, axes=op.axes[:1])
+
+    ops = (each for op in schedule.micro_step for each in gathers(op))
     return replace(schedule, micro_step=tuple(ops))
 
 
@@ -272,15 +286,13 @@ class Run:
         return found
 
     def _in_turn(self, there: set[Held], number: int, sizes: Sizes, units: Sequence[Unit]) -> int:
-        """Bytes of what is held by the unit in the first one's turn, with views of the next."""
-        total = 0
-        for held in there & self.by_unit:
-            is_view, gathers = held.buffer is Buffer.VIEW, self._maker(held).kind is Kind.ALL_GATHER
-            own = (
-                units[-1] if is_view and not gathers else units[0]
-            )  # the last, which is to be gathered
-            total += self._room(held, sizes, [own]) if held in self.held[number] else 0
-            total += self._room(held, sizes, units[1:]) if is_view and gathers else 0
+        """Bytes of what is held by the unit in the first one's turn, with the last views of others."""
+        views = {h for h in there & self.by_unit if h.buffer is Buffer.VIEW}
+        gathered = {held for held in views if self._maker(held).kind is Kind.ALL_GATHER}
+        total = self._room(max(gathered), sizes, units[1:]) if gathered else 0
+        for held in self.held[number] & self.by_unit:
+            own = units[-1] if held in views - gathered else units[0]  # the last is to be gathered
+            total += self._room(held, sizes, [own])
         return total
 
     def _room(self, held: Held, sizes: Sizes, units: Sequence[Unit]) -> int:

@@ -63,15 +63,13 @@ def require_phases() -> None:
 
 def require_passing(schedule: Schedule) -> None:
     """Raise KernelError unless what passes is released, views are made where none are there, and no
-    more is read of what rests in slices.
+    more is read, or written, of what rests in slices.
     """
     there = set[Buffer]()
     for op in schedule.ops:
-        is_published = op.phase is Phase.PUBLISH and op.kind is not Kind.RELEASE
-        rests = Buffer.PARAMETERS if is_published else op.source
-        reads = op.kind in READING or is_published
-        if reads and not {*schedule.slices(rests)} <= {*op.within, *op.axes}:
-            raise KernelError(f"M9: {op} reads more than slices, and these rest: {schedule.rests}")
+        slices = {a for buffer in _in_slices(op) for a in schedule.slices(buffer)}
+        if not slices <= {*op.within, *op.axes}:
+            raise KernelError(f"M9: {op} is of more than slices, and these rest: {schedule.rests}")
         if op.kind is Kind.RELEASE:
             there -= {op.source}
         elif op.takes_room and op.source is not op.target:
@@ -80,6 +78,16 @@ def require_passing(schedule: Schedule) -> None:
             there |= {op.target}
     if there:
         raise KernelError(f"M9: what passes is not released: {schedule.ops}")
+
+
+def _in_slices(op: Op) -> Iterator[Buffer]:
+    """What an operation reads or writes in slices where such rest: weights when they are published."""
+    if op.phase is Phase.PUBLISH and op.kind is not Kind.RELEASE:
+        yield Buffer.PARAMETERS
+    if op.kind in READING:
+        yield op.source
+    if op.kind not in (Kind.RELEASE, Kind.RESET) and op.target is not Buffer.ACTIVATIONS:
+        yield op.target
 
 
 def require_sums_again() -> None:

@@ -27,6 +27,8 @@ MESH = {ONE: 2, OTHER: 2}
 UPDATED = ("S+O", "S+O"), ("S*+O", "S*+O"), ("S+O", "S*+O"), ("R+O", "S*+O")
 HOSTED = [on_batch(parameters, *modes) for parameters, modes in product(("S*", "R"), UPDATED)]
 HOSTED.append(on_batch("S*", "S*+O", "S+O"))
+# of parameters on the host in slices, and all states
+SLICED = [on_batch("S*+O", *modes) for modes in (("S", "S"), ("S*", "S"), ("S+O", "S+O"))]
 WRONG = ("R", "R", "S", "S"), ("S", "S", "S", "S"), ("R", "S*", "S", "S"), ("R", "R", "R", "R")
 PAIRS = ("zero2", "zero3"), ("zero1", "zero2"), ("dp", "zero1"), ("zero-offload", "dp"), ("dp", "dp")
 MOVING = (*COLLECTIVE_KINDS, Kind.UPDATE)
@@ -54,7 +56,7 @@ def require_as_along_one() -> None:
         moves, hosts = ([of(each) for each in alone] for of in (_moves, _crosses))
         if [_moves(schedule, axis) for axis in MESH] != moves or _crosses(schedule) not in hosts:
             raise KernelError(f"K7: {both.modes} move otherwise than alone")
-    for placed in HOSTED:
+    for placed in (*HOSTED, *SLICED):
         if not check(schedule_of(placed), {BATCH: 2}, 1).accepted:
             raise KernelError(f"K7: {placed.modes} are not accepted")
     fused, zero1 = on_axis(ONE, STRATEGIES["fused-update"]), on_axis(OTHER, STRATEGIES["zero1"])
@@ -93,7 +95,7 @@ def _pairs() -> Iterator[tuple[Placement, Placement]]:
     stateless = Regime(Kept.NO_STATE, several=False)
     no_state = (placed for modes, placed in placements().items() if is_realisable(modes, stateless))
     of_none = (placed for placed in no_state if not placed.rest(State.OPTIMIZER).stored)
-    for placed in (*realisable_placements().values(), *of_none):
+    for placed in (*realisable_placements().values(), *of_none, *SLICED):
         if placed.mode(State.ACTIVATIONS, BATCH) is Mode.SHARDED:
             rests = (placed.rest(state) for state in State)
             alike.setdefault(tuple((rest.stored, rest.host) for rest in rests), []).append(placed)

@@ -161,7 +161,7 @@ def _require_equations(claim: str, model: Transformer, profile: Profile) -> None
 def _have_all_words() -> bool:
     """Whether models between them have all norms, and all that may be capped, or dropped."""
     has = [{word for m in MODELS for word in getattr(m, of)} for of in ("norms", "capped", "dropout")]
-    return has == [{*NORMS}, {*CAPPED}, {*DROPPED}] and GPT.norms == OF_LAYERS
+    return has == [{*NORMS}, {*CAPPED}, {*DROPPED}] and (GPT.norms, GPT.odds) == (OF_LAYERS, "softmax")
 
 
 ARRAYS = {  # as modules have them: a product that makes queries, keys and values, or both of a gate

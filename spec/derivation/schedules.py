@@ -340,7 +340,7 @@ def _update(step: _Step, gradient: Buffer) -> list[Op]:
     omega, phase, kept, view = step.omega, Phase.UPDATE, Buffer.OPTIMIZER, Buffer.OPTIMIZER_VIEW
     gathered = step.placement.gathered_axes(State.OPTIMIZER)
     if not (omega.stored and gathered):
-        again = Op(Kind.RECOMPUTE, phase, kept, within=step.updates)
+        again = Op(Kind.RECOMPUTE, phase, kept)  # it is where the weights are
         update = Op(Kind.UPDATE, phase, gradient, kept, within=step.updates)
         return [*([] if omega.stored else [again]), update, *_publish(step)]
     store = Kind.OFFLOAD if omega.host else Kind.KEEP

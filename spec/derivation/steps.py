@@ -99,9 +99,10 @@ def _of_units(
     """The schedules of a weight that some parts use, and of which layers: held ones, and others."""
     if not any(map(is_layer, uses)):
         return {held if any(map(units.has, uses)) else other: EVERY_LAYER}
-    if held == other or not units.layers.numbers:
+    if held == other:
         return {other: EVERY_LAYER}
-    return {held: units.layers, other: units.layers.rest}
+    found = {held: units.layers, other: units.layers.rest}
+    return {schedule: some for schedule, some in found.items() if some != EVERY_LAYER.rest}
 
 
 def _placed(states: Placement, profile: Profile, holds: bool, cuts: tuple[str, ...]) -> Placement:

@@ -384,8 +384,8 @@ class Schedule:
 
     @cached_property
     def cut(self) -> tuple[str, ...]:
-        """The axes along which anything is ever sliced: each unit is cut along all of them."""
-        ops = self.ops
+        """The axes along which states are ever sliced: each unit is cut along all of them."""
+        ops = [op for op in self.ops if op.target is not Buffer.ACTIVATIONS]
         states = [rest for state, rest in self.rests if state is not State.ACTIVATIONS]
         sliced = [a for rest in states for a in rest.sharded]
         sliced += [a for op in ops for a in op.within]
@@ -397,7 +397,7 @@ class Schedule:
         """The axes along whose slices gradients are updated that rest whole; none if they do not."""
         rest = self.rest(State.GRADIENTS)
         updates = (op.within for op in self.finish if op.kind is Kind.UPDATE)
-        return next(updates, ()) if rest.stored and not rest.host and not rest.sharded else ()
+        return next(updates, ()) if not rest.host and not rest.sharded else ()
 
     @property
     def hosts_updates(self) -> bool:
