@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import cycle
 from typing import NamedTuple
 
 from spec.devices.layouts import PARTIAL, WHOLE, Lie, along
 from spec.language.moves import Axis, Move
 from spec.language.programs import Line, Program
-from spec.models.values import Does, Operation, Value
+from spec.models.values import Does, Operation, Role, Value
 
+CUT_AT = 3  # one place of so many at which a loop may be cut
 NOWHERE = along("nowhere")  # slices of an index that no value has
 
 
@@ -60,7 +62,6 @@ def damaged_rings(program: Program) -> Iterator[Program]:
     yield from with_other_gradients(program)
     yield from with_less_kept(program)
     yield from _with_another_given(program)
-    yield from _with_loops_cut(program)
     for move in program.moves:
         yield _with_lines(program, {move: replace(move, in_turns=not move.in_turns)})
         if move.by:
@@ -155,18 +156,54 @@ def with_another_added(program: Program) -> Program:
 
 
 def _with_another_total(program: Program) -> Iterator[Program]:
-    """With one more log-sum-exp of each row, which merges by the first, and not by itself."""
+    """With one more log-sum-exp, which merges by the first, and not by itself; with one of other
+    scores, by which all else merges; and with terms that merge by what is whole.
+    """
+    of, by = (move for move in program.moves if move.by)
     made = {line.makes: line for line in program.forward}
+    total, again = made[by.value], replace(by.value, name=f"{by.value.name}_again")
+    assert isinstance(total, Operation)
+    scores = total.reads
+    more: dict[Line, tuple[Line, ...]] = {by: (by, replace(by, value=again))}
+    yield _with_more_lines(program, {total: (total, total.on(scores, again)), **more})
+    others: dict[Line, tuple[Line, ...]] = {of: (replace(of, by=again),)}
+    of_others = total.on(made[scores[0]].reads[:1], again)
+    yield _with_more_lines(program, {total: (total, of_others), **others})
     for move in program.moves:
-        if move in program.forward and move.by == move.value:
-            again = replace(move.value, name=f"{move.value.name}_again")
-            first = made[move.value]
-            more: dict[Line, Line] = {
-                first: replace(first, makes=again) if isinstance(first, Operation) else first,
-                move: replace(move, value=again),
-            }
-            lines = (each for line in program.forward for each in (line, more.get(line)) if each)
-            yield replace(program, forward=tuple(lines))
+        if move.collective == "accumulate":
+            yield _with_lines(program, {move: replace(move, by=by.makes)})
+
+
+def _with_a_total_made_again(program: Program) -> Program:
+    """On two rings, with a log-sum-exp made again in one more loop over the inner turns, by which what
+    the first one gave merges in the outer loop.
+    """
+    lines, lies, (_, inner) = program.forward, program.lies, program.turns
+    of, by = (line for line in lines if isinstance(line, Move) and line.by and line.turns == inner)
+    merge = next(line for line in lines if isinstance(line, Move) and line.value == of.makes)
+    of_outer = next(line for line in lines if isinstance(line, Move) and line.in_turns)
+    needed = {by.value}
+    for line in lines[::-1]:
+        needed |= {*line.reads} if line.makes in needed and lies[line.makes][inner] != WHOLE else set()
+    again = {v: replace(v, name=f"{v.name} again") for v in needed if lies[v][inner] != WHOLE}
+    others = tuple(_reading(line, again) for line in lines if line.makes in again)
+    apart = replace(of_outer, makes=replace(of_outer.makes, name="once more"))
+    here = apart, *others, replace(merge, by=again[by.value])
+    return _with_more_lines(program, {merge: here})
+
+
+def _reading(line: Line, others: Mapping[Value, Value]) -> Line:
+    """A line that reads, and makes, other values."""
+    reads, makes = (others.get(value, value) for value in line.reads), others[line.makes]
+    if isinstance(line, Operation):
+        return line.on(tuple(reads), makes)
+    return replace(line, value=next(reads), makes=makes)
+
+
+def _with_more_lines(program: Program, others: Mapping[Line, tuple[Line, ...]]) -> Program:
+    """With several lines of forward in place of some."""
+    lines = (each for line in program.forward for each in others.get(line, (line,)))
+    return replace(program, forward=tuple(lines))
 
 
 def with_operands_turned(program: Program) -> Program:
@@ -291,29 +328,90 @@ def _with_terms(program: Program, weight: Value) -> Program:
     )
 
 
+def damaged_loops(program: Program) -> Iterator[Program]:
+    """A program on two rings, one in the other: turned, with loops cut, with other totals."""
+    yield replace(program, axes=program.axes[::-1])
+    yield _with_a_total_made_again(program)
+    yield from _with_loops_cut(program)
+    merges = [move for move in program.moves if move.by]
+    totals = {form for move in merges if move.by == move.value for form in (move.value, move.makes)}
+    for move in merges:
+        for by in {None, *totals} - {move.by}:
+            yield _with_lines(program, {move: replace(move, by=by)})
+
+
+def merged_in_slices(program: Program, axis: Axis) -> tuple[Program, Program]:
+    """A program on one more axis, along which what merges is in slices of features; and one along which
+    by what it merges is in slices of rows, and nothing else.
+    """
+    more = {axis.name: WHOLE}
+    lies = {value: found | more for value, found in program.lies.items()}
+    there = replace(program, axes=(axis, *program.axes), lies=lies)
+    of, by = (move for move in program.moves if move.by)
+    after, found = _with_lines(there, {of: by, by: of}), list[Program]()
+    for each, move, index in ((after, of, of.value.indices[-1]), (there, by, by.value.indices[0])):
+        away, home = (Way(axis.name, *w) for w in ((WHOLE, along(index)), (along(index), WHOLE)))
+        found.append(_brought(_brought(each, move.value, [away]), move.makes, [home]))
+    right, wrong = found
+    return right, wrong
+
+
 def _with_loops_cut(program: Program) -> Iterator[Program]:
-    """With a line within a loop that is of no turn: there the loop ends, and another begins."""
-    for at in _cuts(program, program.forward):
-        yield replace(program, forward=_with_one_more(program.forward, at))
-    for at in _cuts(program, program.backward):
-        yield replace(program, backward=_with_one_more(program.backward, at))
+    """With a line within a loop that is of no turn of its: there the loop ends, and another begins.
+
+    What lines make is in turn an activation, what layers hand on, and a weight.
+    """
+    roles = cycle([_with_role(program, role) for role in Role if role is not Role.CONSTANT])
+    for turns in program.turns:
+        for at in [*_cuts(program, program.forward, turns)][::CUT_AT]:
+            other = next(roles)
+            yield replace(other, forward=_with_one_more(other, other.forward, at, turns))
+        for at in [*_cuts(program, program.backward, turns)][::CUT_AT]:
+            other = next(roles)
+            yield replace(other, backward=_with_one_more(other, other.backward, at, turns))
 
 
-def _cuts(program: Program, lines: Sequence[Line]) -> Iterator[int]:
+def _with_role(program: Program, role: Role) -> Program:
+    """With another role of all that lines make."""
+    makes = {line.makes for line in program.lines}
+
+    def now(value: Value) -> Value:
+        return replace(value, role=role) if value in makes else value
+
+    def of(line: Line) -> Line:
+        if isinstance(line, Operation):
+            return line.on(tuple(map(now, line.reads)), now(line.makes))
+        return replace(line, value=now(line.value), makes=now(line.makes), by=line.by and now(line.by))
+
+    return replace(
+        program,
+        forward=tuple(map(of, program.forward)),
+        backward=tuple(map(of, program.backward)),
+        gives=now(program.gives),
+        returns=program.returns and now(program.returns),
+        gradients={weight: now(gradient) for weight, gradient in program.gradients.items()},
+        kept=tuple(map(now, program.kept)),
+        lies={now(value): lies for value, lies in program.lies.items()},
+    )
+
+
+def _with_one_more(program: Program, lines: tuple[Line, ...], at: int, turns: str) -> tuple[Line, ...]:
+    """With the last line before some place that is of no turn, once more, there."""
+    lies = program.lies
+    plain = (
+        line for line in lines[:at] if {lies[v][turns] for v in (*line.reads, line.makes)} == {WHOLE}
+    )
+    *_, last = plain
+    return (*lines[:at], replace(last, makes=replace(last.makes, name="once more")), *lines[at:])
+
+
+def _cuts(program: Program, lines: Sequence[Line], turns: str) -> Iterator[int]:
     """Where loops would be cut, between lines that make something of a turn and lines that read it."""
-    (turns,) = program.turns
     of_turns = {value for value, lies in program.lies.items() if lies[turns] != WHOLE}
     for at in range(1, len(lines)):
         made = {line.makes for line in lines[:at]}
         if any(of_turns & made & {*line.reads} for line in lines[at:]):
             yield at
-
-
-def _with_one_more(lines: tuple[Line, ...], at: int) -> tuple[Line, ...]:
-    """With the first line, once more, at some place."""
-    first = lines[0]
-    assert isinstance(first, Operation)
-    return (*lines[:at], replace(first, makes=replace(first.makes, name="once more")), *lines[at:])
 
 
 def _with_a_turn_kept(program: Program) -> Iterator[Program]:

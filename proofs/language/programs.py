@@ -15,8 +15,10 @@ from itertools import product
 from proofs.checking.symbols import INT, REAL
 from proofs.claim import claim
 from proofs.language.damaged_programs import (
+    damaged_loops,
     damaged_programs,
     damaged_rings,
+    merged_in_slices,
     on_a_ring,
     with_another_added,
     with_less_kept,
@@ -295,8 +297,11 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     of_no_turn, *sent_home = on_a_ring(program_of(layer(LLAMA), (MODEL_AXES["cp-all-gather"],)), RING)
     require_right([of_no_turn, *_right_ones()])
     another = with_another_added(program_of(used_twice(), (TENSOR,)))
-    mixed = without_moves(program_of(talking_heads(), (RING,)))
-    for damaged in (*damaged_rings(ring), *with_less_kept(sliced), *sent_home, another, *mixed):
+    mixed, within = (program_of(talking_heads(), axes) for axes in ((RING,), SEVERAL[0]))
+    in_slices, wrong_slices = merged_in_slices(mixed, Axis("features"))
+    require_right([in_slices])
+    others = *sent_home, another, *without_moves(mixed), *damaged_loops(within), wrong_slices
+    for damaged in (*damaged_rings(ring), *with_less_kept(sliced), *others):
         must_reject(check_program, damaged)
     for line, damaged in (*with_other_functions(ring), *with_other_functions(sliced)):
         if must_reject(check_program, damaged) != line:
@@ -308,7 +313,7 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     require_names(Value("value", ("s", "g")))
     require_whole(parts(GPT)[-1], "logits")
     require_sums(layer(LLAMA))
-    require_in_full(talking_heads())
+    require_in_full(talking_heads(), OTHER_RING, TENSOR)
     require_loops(layer(LLAMA), RING, OTHER_RING)
     require_spread_in_slices()
     require_in_terms()
@@ -345,6 +350,7 @@ def _right_ones() -> Iterator[Program]:
     for axes in ((RING,), (TENSOR,), (RING, TENSOR)):
         program = program_of(talking_heads(), axes)
         yield from (program, with_gradients_last(program))
+    yield program_of(talking_heads("w"), (RING, replace(OTHER_RING, ring="w")))
     for program in (program_of(layer(LLAMA), (RING, TENSOR)), program_of(layer(GPT), (whole_along,))):
         yield from (with_operands_turned(program), with_gradients_last(program))
 

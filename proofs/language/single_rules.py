@@ -243,16 +243,37 @@ def require_loops(part: Part, outer: Axis, inner: Axis) -> None:
         raise KernelError(f"{part.name}: what is of a turn's keys alone is moved by {merges}")
 
 
-def require_in_full(part: Part) -> None:
-    """Raise KernelError unless cotangents go home round a ring in fp32, just where the axis says so.
+def require_in_full(part: Part, *axes: Axis) -> None:
+    """Raise KernelError unless cotangents go home round rings in fp32, just where an axis says so.
 
-    What is wider stays so.
+    Of what several uses read, too. What is wider stays so, and so does what is not of a ring.
     """
-    for width, in_full in product((WRITTEN, FULL, 2 * FULL), (False, True)):
-        program = program_of(_of_width(part, width), (replace(MODEL_AXES["cp"], in_full=in_full),))
-        home = {move.value.width for move in program.moves if move.collective == "ring_reduce"}
-        if home != {width if width > FULL or not in_full else FULL}:
-            raise KernelError(f"{part.name}: {home} bytes an element go round, in full: {in_full}")
+    ring, part = MODEL_AXES["cp"], _scored_twice(part)
+    for width, in_full in ((WRITTEN, False), (WRITTEN, True), (2 * FULL, True)):
+        program = program_of(_of_width(part, width), (*axes, replace(ring, in_full=in_full)))
+        home = {
+            (move.axis, move.value.width)
+            for move in program.moves
+            if move.collective in ("ring_reduce", "reduce_scatter")
+        }
+        rings = {(axis.name, max(width, FULL * in_full)) for axis in (*axes, ring) if axis.ring}
+        if home != rings | {(_TENSOR.name, width)}:
+            raise KernelError(f"{part.name}: so many bytes an element go home: {home}")
+        others = {line.makes.width for line in program.backward if line.makes.plain_name == "d takes"}
+        if others != {width}:
+            raise KernelError(f"{part.name}: what goes round no ring has {others} bytes an element")
+
+
+def _scored_twice(part: Part) -> Part:
+    """The part, with the product that makes scores twice, and their sum in place of them."""
+    at = next(n for n, line in enumerate(part.operations) if line.makes.name == "scores")
+    one, after = part.operations[at : at + 2]
+    other = replace(one, makes=replace(one.makes, name="again"))
+    both = Operation(Does.ADD, (one.makes, other.makes), replace(one.makes, name="both"))
+    last = after.on((both.makes, *after.reads[1:]), after.makes)
+    return replace(
+        part, operations=(*part.operations[: at + 1], other, both, last, *part.operations[at + 2 :])
+    )
 
 
 def _of_width(part: Part, width: int) -> Part:

@@ -52,34 +52,42 @@ def ends_in_odds() -> Part:
     return replace(two, name="ends_in_odds", operations=(*two.operations, odds), gives=odds.makes)
 
 
-def talking_heads() -> Part:
+def talking_heads(*others: str) -> Part:
     """Attention whose scores a weight mixes, head by head, before their softmax (arXiv 2003.02436).
 
-    So on a ring a weight is used in each turn, and its gradient is a sum over turns.
+    So on a ring a weight is used in each turn, and its gradient is a sum over turns. `others`: indices
+    of the keys of further attention, one after the other.
     """
-
-    def weight(name: str, *indices: str) -> Value:
-        return Value(name, indices, Role.WEIGHT)
-
     takes = Value("takes", ("b", "s", "h"), Role.STREAM)
-    part = Builder("talking_heads", takes)
+    part, gives = Builder("talking_heads", takes), takes
+    for number, keys in enumerate(("u", *others)):
+        gives = _talking_heads(part, gives, keys, str(number) if number else "")
+    return part.part(gives)
+
+
+def _talking_heads(part: Builder, takes: Value, keys: str, number: str) -> Value:
+    def weight(name: str, *indices: str) -> Value:
+        return Value(f"{name}{number}", indices, Role.WEIGHT)
 
     def of_heads(name: str, heads: str) -> Value:
-        makes = Value(f"{name}_of", ("b", "s", heads, "d"))
+        makes = Value(f"{name}{number}_of", ("b", "s", heads, "d"))
         return part.contract(takes, weight(name, "h", heads, "d"), makes)
 
     def of_keys(value: Value) -> Value:
-        return part.rename(
-            value, Value(f"all_{value.name}", ("b", "u", *value.indices[2:])), ("s", "u")
-        )
+        makes = Value(f"all_{value.name}", ("b", keys, *value.indices[2:]))
+        return part.rename(value, makes, ("s", keys))
 
     queries, key, value = of_heads("query", "g"), of_heads("key", "g"), of_heads("value", "r")
-    scores = part.contract(queries, of_keys(key), Value("scores", ("b", "s", "u", "g")))
-    mixed = part.contract(scores, weight("mix", "g", "r"), Value("mixed", ("b", "s", "u", "r")))
-    shares = part.normalise("softmax", "u", mixed, replace(mixed, name="shares"))
-    context = part.contract(shares, of_keys(value), Value("context", ("b", "s", "r", "d")))
-    gives = part.contract(context, weight("output", "r", "d", "h"), replace(takes, name="gives"))
-    return part.part(gives)
+    scores = Value(f"scores{number}", ("b", "s", keys, "g"))
+    mixed = Value(f"mixed{number}", ("b", "s", keys, "r"))
+    part.contract(queries, of_keys(key), scores)
+    part.contract(scores, weight("mix", "g", "r"), mixed)
+    shares = part.normalise("softmax", keys, mixed, replace(mixed, name=f"shares{number}"))
+    context = Value(f"context{number}", ("b", "s", "r", "d"))
+    part.contract(shares, of_keys(value), context)
+    return part.contract(
+        context, weight("output", "r", "d", "h"), replace(takes, name=f"gives{number}")
+    )
 
 
 def log_totals() -> Part:

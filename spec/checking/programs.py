@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from spec.devices.layouts import PARTIAL, WHOLE, Contraction, LayoutError, Lies, along, contract
-from spec.language.moves import Move
+from spec.language.moves import Axis, Move
 from spec.language.programs import Line, Program, of_cotangent, result
 from spec.language.turns import check_loops, is_in_turns
 from spec.meaning.terms import SEED, Terms, differentiated, given_to, gradient_of
@@ -59,7 +59,7 @@ def types_of(program: Program, terms: Terms) -> Typed:
     """The type of every value. Raises LayoutError, with the line, if one is wrong on slices."""
     forward = _of_forward(program, terms)
     typed = Typed(forward, _of_backward(program, forward, terms))
-    for turns in program.turns:
+    for turns in map(program.within, program.turns):
         check_loops(program.forward, Typed(forward, {}).lies, turns)
         check_loops(program.backward, typed.lies, turns)
     return typed
@@ -159,13 +159,13 @@ def _moved(program: Program, line: Move, lies: Mapping[Value, Lies]) -> Lies:
         )
     if not line.collective or line.before == line.after:
         raise LayoutError(f"{line.value.name} is {line.before.words} already", line)
-    apart = [axis.turns for axis in program.axes if axis.ring and axis.name == line.axis]
-    apart = [turns for turns in apart if lies[line.value][turns] != WHOLE]
-    if not line.in_turns and (apart or line.axis in program.turns):
-        where = f"devices along {line.axis} have other slices" if apart else f"{line.axis} are no axis"
+    if line.in_turns:
+        return {**lies[line.value], line.axis: line.after} | _moved_in_turns(program, line, lies)
+    axis = next((axis for axis in program.axes if axis.name == line.axis), None)
+    if axis is None or (axis.ring and lies[line.value][axis.turns] != WHOLE):
+        where = f"devices along {line.axis} have other slices" if axis else f"{line.axis} are no axis"
         raise LayoutError(f"{line.collective} of {line.value.name}: {where}", line)
-    found = {**lies[line.value], line.axis: line.after}
-    return found | (_moved_in_turns(program, line, lies) if line.in_turns else {})
+    return {**lies[line.value], line.axis: line.after}
 
 
 def _moved_in_turns(program: Program, line: Move, lies: Mapping[Value, Lies]) -> Lies:
@@ -176,30 +176,26 @@ def _moved_in_turns(program: Program, line: Move, lies: Mapping[Value, Lies]) ->
         if line.axis not in program.turns or not fits:
             raise LayoutError(f"{value.name} is not summed so over {line.axis}", line)
         return {}
-    rings = [axis.turns for axis in program.axes if axis.ring == index and axis.name == line.axis]
+    ring = next((axis for axis in program.axes if axis.name == line.axis and axis.ring), None)
     to, back = (WHOLE, along(index)) if line.after == WHOLE else (along(index), WHOLE)
-    if not rings or lies[value][rings[0]] != to:
+    if ring is None or lies[value][ring.turns] != to:
         raise LayoutError(f"{value.name} cannot go round a ring over {line.axis}", line)
-    return {rings[0]: back}
+    return {ring.turns: back}
 
 
 def _merges(program: Program, line: Move, by: Value, lies: Mapping[Value, Lies]) -> bool:
     """Whether partial results merge by this log-sum-exp, which has a number for each of their rows."""
     of, has, total = line.value, lies[line.value], lies[by]
     scaled = Contraction(of.indices, by.indices, of.indices)
-    open_ones = [name for name in program.turns if has[name].shares_of]
-    alike = all(total[name] == has[name]._replace(log_total=True) for name in open_ones)
-    is_itself = all(has[name].log_total == (of == by) for name in open_ones)
-    return (
-        line.axis in open_ones
-        and alike
-        and is_itself
-        and all(
-            contract(scaled, has[axis.name].plain, total[axis.name]) == has[axis.name]
-            for axis in program.every_axis
-            if axis.name not in open_ones
-        )
-    )
+
+    def fits(axis: Axis) -> bool:
+        if has[axis.name].shares_of:  # of the same turns' keys
+            return total[axis.name] == has[axis.name]._replace(log_total=True)
+        return contract(scaled, has[axis.name], total[axis.name]) == has[axis.name]
+
+    shares, is_total = has[line.axis].shares_of, has[line.axis].log_total
+    by_itself = of == by or not is_total  # a log-sum-exp merges by itself
+    return bool(shares) and by_itself and all(map(fits, program.every_axis))
 
 
 def _require(

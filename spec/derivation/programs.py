@@ -73,11 +73,8 @@ class _Work:
         self.returns: Value | None = None
 
     # --------------------------------------------------------------- where values lie
-    def home(self, value: Value, axis: Axis) -> Lie:
-        return axis.home(value, self.part)
-
     def homes(self, value: Value) -> Lies:
-        return {axis.name: self.home(value, axis) for axis in self.every_axis}
+        return {axis.name: axis.home(value, self.part) for axis in self.every_axis}
 
     def bring(self, value: Value, lies: Lies) -> Value:
         """The value, lying so: moved there, once for all who need it; what makes it smaller first."""
@@ -328,8 +325,14 @@ class _Work:
         found = terms[0]
         for number, term in enumerate(terms[1:], 1):
             last = "" if number == len(terms) - 1 else f" {number}"
-            found = self.emit(Operation(Does.ADD, (found, term), cotangent_of(value, f"{name}{last}")))
+            found = self.emit(
+                Operation(Does.ADD, (found, term), self.cotangent(value, f"{name}{last}"))
+            )
         return found
+
+    def cotangent(self, value: Value, of: str) -> Value:
+        """That of a use of a value, or of a sum of some."""
+        return in_full_round(cotangent_of(value, of), self.made_by.get(value), self.axes)
 
     def emit(self, operation: Operation) -> Value:
         """Write an operation on values that lie as they must."""
@@ -350,8 +353,7 @@ class _Work:
             if value.role is Role.CONSTANT:
                 continue
             again = " again" if value in line.reads[:place] else ""
-            makes = cotangent_of(value, f" of {line.makes.name}{again}")
-            makes = in_full_round(makes, self.made_by.get(value), self.axes)
+            makes = self.cotangent(value, f" of {line.makes.name}{again}")
             if line.function == LOG_TOTAL:
                 backward = Operation(Does.CONTRACT, (cotangent, self.shares_of(line)), makes)
             elif line.does is Does.CONTRACT:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from spec.devices.collectives import COLLECTIVES, RING
 from spec.devices.layouts import WHOLE, Layout, LayoutError, Lie, along
-from spec.models.values import FULL, Part, Role, Value, formed
+from spec.models.values import FULL, Part, Value, formed
 
 _R, _S, _P = Layout
 VOCABULARY = "v"  # the index of words
@@ -22,7 +22,8 @@ class Axis:
     `brought`: operations whose operands are brought to lie along an index, and which.
     `held`: what is gathered in forward is kept for backward, rather than gathered again.
     `ring`: an index whose slices, where all are needed, go round in turns; `at_once`: they are all
-    gathered before the first turn; `in_full`: their cotangents are summed in fp32 on their way home.
+    gathered before the first turn; `in_full`: cotangents are summed in fp32 on their way home, round
+    every ring if round one.
     `in_time`: it is such turns.
     `copies_of`: an axis of whose slices its devices have copies. Terms of a slice's cotangent wait for
     the sum along that axis, and are summed over both at once; those of a weight's gradient are left.
@@ -57,7 +58,7 @@ class Axis:
 
     def rest(self, value: Value, part: Part) -> Lie:
         """Where a weight is, or what a part takes."""
-        if value.role is not Role.WEIGHT:
+        if value == part.takes:
             return self.home(value, part)
         if self.leaves(value, part):
             return WHOLE
@@ -141,9 +142,8 @@ def move_of(
 
 
 def in_full_round(cotangent: Value, line: object, axes: Iterable[Axis]) -> Value:
-    """A cotangent of what a line makes: in fp32, where a ring brings that, and sums this so."""
-    rings = [axis.name for axis in axes if axis.in_full]
-    is_round = isinstance(line, Move) and line.in_turns and line.axis in rings
+    """A cotangent of what a line makes: in fp32, where a ring brings that, and rings sum this so."""
+    is_round = isinstance(line, Move) and line.in_turns and any(axis.in_full for axis in axes)
     return replace(cotangent, width=max(FULL, cotangent.width)) if is_round else cotangent
 
 

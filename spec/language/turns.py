@@ -71,12 +71,14 @@ def is_of_turns(line: _Line, lies: Mapping[Value, _Lies], turns: str) -> bool:
     return any(lies[value][turns] != WHOLE for value in (*line.reads, line.makes))
 
 
-def loops(lines: Sequence[_Line], lies: Mapping[Value, _Lies], turns: str) -> list[range]:
-    """The bodies of loops over some turns: runs of lines, by their numbers."""
+def loops(lines: Sequence[_Line], lies: Mapping[Value, _Lies], turns: Sequence[str]) -> list[range]:
+    """The bodies of loops over the last of some turns, each within one over those before, or apart from
+    it: runs of lines, by their numbers.
+    """
     found, number = [], 0
-    for inside, run in groupby(lines, lambda line: is_of_turns(line, lies, turns)):
+    for inside, run in groupby(lines, lambda line: [is_of_turns(line, lies, name) for name in turns]):
         size = len([*run])
-        found += [range(number, number + size)] if inside else []
+        found += [range(number, number + size)] if inside[-1] else []
         number += size
     return found
 
@@ -102,17 +104,21 @@ def arranged(lines: Sequence[L], lies: Mapping[Value, _Lies], turns: str) -> lis
     return [*lines[:first], *before[::-1], *body, *after[::-1], *lines[end:]]
 
 
-def check_loops(lines: Sequence[_Line], lies: Mapping[Value, _Lies], turns: str) -> None:
-    """Raise LayoutError where a line reads another loop's turn, or a sum before the last turn."""
+def check_loops(lines: Sequence[_Line], lies: Mapping[Value, _Lies], turns: Sequence[str]) -> None:
+    """Raise LayoutError where a line reads another loop's turn, or a sum before the last turn.
+
+    Of loops over the last of some turns, as `loops` says.
+    """
+    *_, name = turns
     for body in loops(lines, lies, turns):
         made = {lines[number].makes for number in body}
         for line in (lines[number] for number in body):
             for value in line.reads:
-                is_whole = lies[value][turns] == WHOLE
+                is_whole = lies[value][name] == WHOLE
                 if value in made and is_whole:
-                    raise LayoutError(f"{value.name} is whole only after the last of the {turns}", line)
+                    raise LayoutError(f"{value.name} is whole only after the last of the {name}", line)
                 if value not in made and not is_whole and value.role is not Role.CONSTANT:
-                    raise LayoutError(f"{value.name} is not there in these {turns}", line)
+                    raise LayoutError(f"{value.name} is not there in these {name}", line)
 
 
 def is_in_turns(lies: _Lies, turns: Iterable[str]) -> bool:

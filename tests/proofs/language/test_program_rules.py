@@ -226,7 +226,7 @@ MUTANTS = [
     (
         "a slice that went round is there in every turn",
         "checking/programs.py",
-        "    return {rings[0]: back}",
+        "    return {ring.turns: back}",
         "    return {}",
         "derived_programs_do_what_one_device_does",
     ),

@@ -14,7 +14,7 @@ from spec.derivation.programs import EVERYTHING, FROM_SLICES, NOTHING, PAIRS, pr
 from spec.devices.layouts import PARTIAL, WHOLE, LayoutError, along
 from spec.language.moves import Axis, Move
 from spec.language.programs import result
-from spec.language.turns import arranged, loops
+from spec.language.turns import arranged
 from spec.meaning.terms import Terms, differentiated
 from spec.models.parts import layer
 from spec.models.values import LOG_TOTAL, Does, Operation, Role, Value
@@ -104,8 +104,8 @@ def rings(draw, again=RECOMPUTED):
 def test_attention_is_one_loop_forward_and_one_backward(program):
     for turns in program.turns:
         lines, made_again = program.backward, len(program.kept) == 1
-        assert len(loops(program.forward, program.lies, turns)) == 1
-        assert len(loops(lines, program.lies, turns)) == 1 + made_again
+        assert len(program.loops(program.forward, turns)) == 1
+        assert len(program.loops(lines, turns)) == 1 + made_again
     check_program(program)
 
 
@@ -164,6 +164,12 @@ def test_what_is_there_in_one_turn_is_neither_kept_nor_given():
         check_program(replace(program, kept=(*program.kept, slice_of_keys)))
 
 
+def test_an_inner_loop_is_not_around_an_outer_one():
+    program = program_of(layer(LLAMA), (RING, OTHER))
+    with pytest.raises(LayoutError, match="is not there in these context turns"):
+        check_program(replace(program, axes=(OTHER, RING)))
+
+
 def test_only_a_ring_moves_what_devices_have_at_different_turns():
     program = program_of(layer(LLAMA), (RING,))
     home = next(move for move in program.moves if move.collective == "ring_reduce")
@@ -188,7 +194,7 @@ def test_a_line_of_turns_that_reads_another_value_is_rejected(program, data):
     lines = [
         (phase, number, place)
         for phase in ("forward", "backward")
-        for body in loops(getattr(program, phase), program.lies, program.turns[0])
+        for body in program.loops(getattr(program, phase), program.turns[0])
         for number in body
         for place in range(len(getattr(program, phase)[number].reads))
     ]
