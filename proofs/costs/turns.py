@@ -47,6 +47,11 @@ UNITS = (
 POLICY = BytePolicy(2, 3, 7)
 BESIDE = 5  # elements of gradients that rest whole, more than there are weights
 TYPES, COPIED = replace(POLICY, gathered=5, reduced=11, quantised=1), replace(POLICY, copied=True)
+ENDS = UNITS[1::2]  # the largest is the first, or the last: its slice is there before anything is ahead
+CASES = (
+    *((COPIED, 2, UNITS), (TYPES, 2, UNITS[::-1])),
+    *((POLICY, 1, ENDS), (POLICY, 1, ENDS[::-1])),
+)
 
 
 class Held(NamedTuple):
@@ -61,7 +66,7 @@ def units_go_through_rounds(k: Kernel) -> None:
     for schedule in dict.fromkeys(_schedules()):
         mesh = {axis: 2 + number for number, axis in enumerate(schedule.axes)}
         run = Run(schedule)
-        for policy, ahead, units in ((COPIED, 2, UNITS), (TYPES, 1, UNITS[:0:-1])):
+        for policy, ahead, units in CASES:
             psi = sum(map(_elements, _each(units)))
             sizes = Sizes(psi, mesh, policy, None, cut=schedule.cut, units=units, ahead=ahead)
             sizes = replace(sizes, beside={State.GRADIENTS: BESIDE})
