@@ -33,6 +33,7 @@ from spec.language.schedule import (
 )
 from spec.meaning.semantics import CONTENT
 from spec.models.states import State
+from spec.plans.compose import factor
 from spec.plans.placement import on_batch
 from spec.plans.strategies import STRATEGIES
 
@@ -66,7 +67,9 @@ def require_passing(schedule: Schedule) -> None:
     more is read, or written, of what rests in slices.
     """
     there = set[Buffer]()
-    for op in schedule.ops:
+    for number, op in enumerate(schedule.ops):
+        if number == len(schedule.micro_step) and (Buffer.VIEW in there) is not schedule.stays:
+            raise KernelError(f"M9: views stay, or are released, and not as is said: {schedule.ops}")
         slices = {a for buffer in _in_slices(op) for a in schedule.slices(buffer)}
         if not slices <= {*op.within, *op.axes}:
             raise KernelError(f"M9: {op} is of more than slices, and these rest: {schedule.rests}")
@@ -169,7 +172,8 @@ def _schedules() -> Iterator[Schedule]:
     for modes in product(("S", "O"), ("S*", "S", "O"), ("O", "S+O", "S*+O")):
         yield schedule_of(on_batch(*modes, "S"))
     yield schedule_of(along(("outer", "inner"), "zero1"))
-    for placed in STRATEGIES.values():
+    both = (factor("dp", "outer") * factor("zero-offload", "inner")).states
+    for placed in (*STRATEGIES.values(), both):
         some = {"each": True}, {"summed_first": placed.axes}, {"summed_again": placed.axes, "uses": 2}
         for fields in ({}, {"hold": True}, {"stays": True}, *some):
             schedule = schedule_of(replace(placed, **fields))

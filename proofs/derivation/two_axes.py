@@ -30,7 +30,8 @@ HOSTED.append(on_batch("S*", "S*+O", "S+O"))
 # of parameters on the host in slices, and all states
 SLICED = [on_batch("S*+O", *modes) for modes in (("S", "S"), ("S*", "S"), ("S+O", "S+O"))]
 WRONG = ("R", "R", "S", "S"), ("S", "S", "S", "S"), ("R", "S*", "S", "S"), ("R", "R", "R", "R")
-PAIRS = ("zero2", "zero3"), ("zero1", "zero2"), ("dp", "zero1"), ("zero-offload", "dp"), ("dp", "dp")
+KEPT = STRATEGIES | {"whole": on_batch("S*", "S", "R")}  # of gradients each device keeps all it has
+PAIRS = ("zero2", "zero3"), ("whole", "zero2"), ("dp", "zero1"), ("zero-offload", "dp"), ("dp", "dp")
 MOVING = (*COLLECTIVE_KINDS, Kind.UPDATE)
 Said = dict[str, Any]  # when gradients are summed
 SAID: tuple[Said, ...] = (
@@ -78,7 +79,7 @@ def require_as_along_one() -> None:
 def require_summed_as_said() -> None:
     """Raise KernelError unless gradients are summed when they are said to, and what is so is right."""
     for names, says in product(PAIRS, SAID):
-        placed = combined(map(on_axis, MESH, map(STRATEGIES.__getitem__, names)))
+        placed = combined(map(on_axis, MESH, map(KEPT.__getitem__, names)))
         schedule = schedule_of(replace(placed, **says))
         if not _is_accepted(schedule):
             raise KernelError(f"K7: {names}, {says}: gradients are summed otherwise")

@@ -99,14 +99,14 @@ class _Step:
     def first(self) -> Axes:
         """The axes along which a gradient is summed, whole, before it is along others."""
         if self.placement.sums_whole:
-            return self.axes
+            return _minus(self.axes, self.theta.sharded)
         return tuple(axis for axis in self.placement.summed_first if axis not in self.updates)
 
     @property
     def summed_first(self) -> Axes:
         """Those along which it is so in each micro-step: of whole sums slices may be kept."""
         if self.placement.sums_whole:
-            return _minus(self.grads.sharded, self.theta.sharded)
+            return tuple(axis for axis in self.first if axis in self.grads.sharded)
         return () if self.placement.waits else self.first
 
     @property

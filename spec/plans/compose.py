@@ -198,15 +198,14 @@ def with_copies(
             group //= size // heads
         heads = max(1, heads // size)
     along = tuple(name for axis in product.axes for name in names.get(axis, (axis,)))
-    placed = (f if f.cuts else _on_each(f, names) for f in found)
-    return Product(tuple(placed)), {axis: sizes[axis] for axis in along}
+    return Product(tuple(_on_each(f, names) for f in found)), {axis: sizes[axis] for axis in along}
 
 
 def _on_each(factor: Factor, names: Mapping[str, tuple[str, ...]]) -> Factor:
-    """A factor of states or layers, with some of its axes as several."""
-    axes = tuple(name for axis in factor.axes for name in names.get(axis, (axis,)))
-    if factor.states is None or axes == factor.axes:
+    """A factor; of states, with some of its axes as several."""
+    if factor.states is None:
         return factor
+    axes = tuple(name for axis in factor.axes for name in names.get(axis, (axis,)))
     modes = {
         state: {name: mode for axis, mode in found for name in names.get(axis, (axis,))}
         for state, found in factor.states.modes
