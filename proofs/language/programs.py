@@ -54,6 +54,7 @@ from proofs.language.small_parts import (
     log_totals,
     many_uses,
     of_rows,
+    product_of_weights,
     projection,
     talking_heads,
     used_twice,
@@ -220,8 +221,10 @@ def _require_read(program: Program) -> None:
     """Raise KernelError unless all that backward makes is read, or is what it is to find.
 
     But for what forward made before: where all is made again, so is what the part gives. And unless
-    forward does nothing twice that the part does once.
+    forward does nothing twice that the part does once, and no weight is kept for backward.
     """
+    if any(value.role is Role.WEIGHT for value in program.kept):
+        raise KernelError(f"{program.part.name} on {program.axes}: a weight is kept for backward")
     if _repeated(program.forward) > _repeated(program.part.operations):
         raise KernelError(f"{program.part.name} on {program.axes}: forward does something twice")
     read = {program.returns, *program.gradients.values(), *(line.makes for line in program.forward)}
@@ -280,6 +283,7 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     programs = listed()
     needed = accepted_rules() | rules_of_parts(listing.program for listing in programs.values())
     needed |= checked(layer(GPT_OSS), [(MODEL_AXES["cp-all-to-all"],)])
+    needed |= checked(product_of_weights(), [(TENSOR,)])
     needed |= _checked_in_a_kernel(realised(layer(GPT), IN_A_KERNEL, WIDTH))
     for several in SEVERAL:
         program = program_of(layer(LLAMA), several)

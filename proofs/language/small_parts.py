@@ -122,6 +122,18 @@ def many_uses() -> Part:
     return part.part(gives)
 
 
+def product_of_weights() -> Part:
+    """Two products, and between them one with a product of two weights, each cut along its own index."""
+    two = projection()
+    up, down = two.operations
+    work = Builder("product_of_weights", two.takes)
+    inner, outer = (Value(n, i, Role.WEIGHT) for n, i in (("inner", ("f", "g")), ("outer", ("g", "n"))))
+    both = work.contract(inner, outer, Value("both", ("f", "n")))
+    narrow = work.contract(work.contract(*up.reads, up.makes), both, Value("narrow", ("b", "s", "n")))
+    last = replace(down.reads[1], indices=("n", "h"))
+    return work.part(work.contract(narrow, last, down.makes))
+
+
 def kernels() -> Part:
     """Values that lines in a kernel read, which make values of no width: what the part takes, and x and
     xy; and others, of a width: y, of which a line of backward makes one of none.
