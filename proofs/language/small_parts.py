@@ -123,7 +123,7 @@ def many_uses() -> Part:
 
 
 def product_of_weights() -> Part:
-    """Two products, and between them one with a product of two weights, each cut along its own index."""
+    """Two products, and between them one with that of two weights, each cut along its own index."""
     two = projection()
     up, down = two.operations
     work = Builder("product_of_weights", two.takes)
