@@ -129,7 +129,8 @@ def product_of_weights() -> Part:
     work = Builder("product_of_weights", two.takes)
     inner, outer = (Value(n, i, Role.WEIGHT) for n, i in (("inner", ("f", "g")), ("outer", ("g", "n"))))
     both = work.contract(inner, outer, Value("both", ("f", "n")))
-    narrow = work.contract(work.contract(*up.reads, up.makes), both, Value("narrow", ("b", "s", "n")))
+    wide = work.contract(up.reads[0], up.reads[1], up.makes)
+    narrow = work.contract(wide, both, Value("narrow", ("b", "s", "n")))
     last = replace(down.reads[1], indices=("n", "h"))
     return work.part(work.contract(narrow, last, down.makes))
 
