@@ -186,11 +186,13 @@ def _require_told(k: Kernel) -> None:
     """The operation that is wrong is told, and which one of the step it is, of many micro-steps."""
     dp = schedule_of(STRATEGIES["dp"])
     not_summed = replace(dp, finish=dp.finish[1:])
-    for micro_steps in (2, MANY):
-        verdict, ops = check(not_summed, {BATCH: 2}, micro_steps), [*not_summed.flat(micro_steps)]
-        op = ops[verdict.op_index][1]
-        if op is not verdict.op or op.kind is not Kind.UPDATE:
-            raise KernelError(f"{k.claim}: {verdict.op} is wrong, and operation {op} is told")
+    taken = replace(dp, micro_step=(*dp.micro_step, operation(Kind.OFFLOAD, Buffer.PARAMETERS)))
+    for schedule, micro_steps in product((not_summed, taken), (2, MANY)):
+        verdict, ops = check(schedule, {BATCH: 2}, micro_steps), [*schedule.flat(micro_steps)]
+        in_micro_step, op = ops[verdict.op_index]
+        kind, at = (Kind.BACKWARD, 1) if schedule is taken else (Kind.UPDATE, micro_steps - 1)
+        if op is not verdict.op or op.kind is not kind or in_micro_step != at:
+            raise KernelError(f"{k.claim}: {verdict.op} is wrong, and {op} of {in_micro_step} is told")
     forgets = schedule_of(on_batch("R", "M", "R", "S"))
     if everywhere(forgets, {}).accepted or not everywhere(forgets, {}, POLICIES["fp32-sgd"]).accepted:
         raise KernelError(f"{k.claim}: no moments are kept, and of all sizes another verdict is told")

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count as numbered
 from itertools import product as combinations
 from typing import Any
 
@@ -59,7 +60,8 @@ class Verdict:
     step: int = 0
     op: Op | None = None
     why: Why = ("", "")
-    op_index: int = -1  # of the operation, counted from the start of the step; -1 for its end
+    op_index: int = -1  # of the operation, from the start of the step; -1 for its end. In general: as
+    # if there were one micro-step
 
 
 def check(
@@ -153,8 +155,9 @@ def _run(schedule: Schedule, forms: Forms, store: Store) -> Store:
             run(body, store, m, m * len(body))
         run(schedule.finish, store, count - 1, count * len(body))
         return store
-    store = after_micro_steps(lambda store, m: run(body, store, m, 0), forms, store)
-    run(schedule.finish, store, LAST, count * len(body) if isinstance(count, int) else len(body))
+    each, numbers = len(body) if isinstance(count, int) else 0, numbered()
+    store = after_micro_steps(lambda store, m: run(body, store, m, each * next(numbers)), forms, store)
+    run(schedule.finish, store, LAST, each * count if each else len(body))
     return store
 
 
