@@ -77,6 +77,9 @@ def damaged_rings(program: Program) -> Iterator[Program]:
             home = Way(axis.name, WHOLE, lies[axis.name], in_turns=True)
             yield _brought(program, value, [Way(axis.name, lies[axis.name], WHOLE), home])
     yield from _with_a_turn_kept(program)
+    turn = next(move.makes for move in program.moves if move.in_turns)
+    for value in (turn, program.seed):  # of one turn, or not there
+        yield replace(program, kept=(*program.kept, value))
     yield from _with_another_total(program)
     yield from _with_squares(program)
     yield from _with_other_rows(program)
@@ -124,9 +127,10 @@ def with_other_gradients(program: Program) -> Iterator[Program]:
 
 
 def with_less_kept(program: Program) -> Iterator[Program]:
-    """Without one of the values that backward reads."""
-    for value in program.kept:
-        yield replace(program, kept=tuple(other for other in program.kept if other != value))
+    """Without one of the values that backward reads, which may be said to be weights."""
+    for some in (program, _with_role(program, Role.WEIGHT)):
+        for value in some.kept:
+            yield replace(some, kept=tuple(other for other in some.kept if other != value))
 
 
 def with_other_functions(program: Program) -> Iterator[tuple[Line, Program]]:

@@ -34,6 +34,7 @@ from proofs.language.made_again import require_mask_kept, require_named, require
 from proofs.language.program_rules import MERGED, Rule, accepted_rules, rule_is_accepted, rules_in
 from proofs.language.single_rules import (
     of_slices,
+    require_first_index,
     require_fit,
     require_gathered_again,
     require_gradients_of_all,
@@ -315,6 +316,7 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
         if must_reject(check_program, damaged) != (sliced.part.name, weight.name):
             raise KernelError(f"{weight.name}: another gradient is said to be wrong")
     require_names(Value("value", ("s", "g")))
+    require_first_index(talking_heads())
     require_whole(parts(GPT)[-1], "logits")
     require_sums(layer(LLAMA))
     require_in_full(talking_heads(), OTHER_RING, TENSOR)
@@ -354,7 +356,7 @@ def _right_ones() -> Iterator[Program]:
     for axes in ((RING,), (TENSOR,), (RING, TENSOR)):
         program = program_of(talking_heads(), axes)
         yield from (program, with_gradients_last(program))
-    yield program_of(talking_heads("w"), (RING, replace(OTHER_RING, ring="w")))
+    yield program_of(talking_heads("w", "u"), (RING, replace(OTHER_RING, ring="w")))
     for program in (program_of(layer(LLAMA), (RING, TENSOR)), program_of(layer(GPT), (whole_along,))):
         yield from (with_operands_turned(program), with_gradients_last(program))
 

@@ -58,6 +58,18 @@ def require_names(value: Value) -> None:
         )
 
 
+def require_first_index(part: Part) -> None:
+    """Raise KernelError unless what has two indices that an axis cuts is cut along the first that it
+    has: one that layers hand on, under any name; of weights one of theirs.
+    """
+    ring, heads = MODEL_AXES["cp"], Axis("heads", ("g", "r"))
+    for indices in (("b", "s", "u", "g", "r"), ("b", "u", "s", "r", "g")):
+        value = Value("value", indices)
+        lies = ring.home(value, part), heads.rest(value, part)
+        if lies != (along(indices[1]), along(indices[3])):
+            raise KernelError(f"{value}: it is cut {' and '.join(lie.words for lie in lies)}")
+
+
 def require_whole(part: Part, name: str) -> None:
     """Raise KernelError unless, of a value that is whole along what cuts words, each device reads all
     words, and along another axis its slice.

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 from proofs.language.small_parts import projection
 from proofs.trusted.kernel import KernelError
 from spec.checking.steps import check_parts, check_step
+from spec.derivation.programs import program_of
+from spec.derivation.schedules import schedule_of
 from spec.derivation.steps import derive
 from spec.devices.layouts import PARTIAL, WHOLE, LayoutError, along
+from spec.devices.mesh import Axes
+from spec.language.moves import Axis
 from spec.language.programs import Program
-from spec.language.steps import Step
+from spec.language.schedule import Kind, Schedule
+from spec.language.steps import Group, Step
 from spec.models.transformer import is_layer
 from spec.models.values import FULL, Part
 from spec.plans.compose import Product, factor
+from spec.plans.strategies import STRATEGIES
 
 
 def wrong(step: Step, checks: Callable[[Step], object] = check_parts) -> Any:
@@ -111,3 +118,37 @@ def _taking_otherwise(program: Program) -> Iterator[Program]:
 def _giving_turned(program: Program) -> Program:
     turned = replace(program.gives, indices=program.gives.indices[::-1])
     return replace(program, gives=turned, lies={**program.lies, turned: program.lies[program.gives]})
+
+
+def require_summed_as_left() -> None:
+    """Raise KernelError unless a weight's schedule is accepted if, and only if, it sums over the axes
+    along which a part leaves terms, and backward has all samples along no others than those along which
+    the gradient is whole: of two axes, along each in terms, whole, or cut.
+    """
+    axes = Axis("one"), Axis("other")
+    program = program_of(projection(), axes)
+    weight, *others = program.part.weights
+    dp = schedule_of(STRATEGIES["dp"])
+    alone = Group(tuple(other.name for other in others), _over(dp, (), ()))
+    for lies in product((PARTIAL, WHOLE, along("h")), repeat=2):
+        has = dict(zip(("one", "other"), lies, strict=True))
+        left = {**program.lies, program.gradients[weight]: has}
+        for does in product(("sums", "has all", "nothing"), repeat=2):
+            over, said = (
+                tuple(axis for axis, what in zip(has, does, strict=True) if what == word)
+                for word in ("sums", "has all")
+            )
+            group = Group((weight.name,), _over(dp, over, said))
+            step = Step((replace(program, lies=left),), (group, alone))
+            right = all((lie == PARTIAL) is (axis in over) for axis, lie in has.items())
+            right &= all(has[axis] == WHOLE for axis in said)
+            if (wrong(step) is None) is not right:
+                raise KernelError(
+                    f"{lies}: summed over {over}, with all samples along {said}: accepted"
+                )
+
+
+def _over(schedule: Schedule, over: Axes, said: Axes) -> Schedule:
+    """A schedule over some axes, along some of which backward has all samples; it sums nothing."""
+    ops = (replace(op, axes=said * (op.kind is Kind.BACKWARD)) for op in schedule.micro_step)
+    return replace(schedule, axes=(*over, *said), micro_step=tuple(ops), finish=())

@@ -16,6 +16,7 @@ from proofs.plans.joints import (
     require_in_order,
     require_joined,
     require_shared_alike,
+    require_summed_as_left,
     require_taken_as_given,
 )
 from proofs.plans.listing import listing
@@ -116,6 +117,7 @@ def products_of_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
     for name in (*SHARED, "fsdp-hold"):
         require_one_schedule(name, parts(GPT))
     require_shared_alike()
+    require_summed_as_left()
     require_words_mean()
     for names in CLIPPED:
         require_accepted(names, parts(SHAPES[2 if "ep" in names else 0]))

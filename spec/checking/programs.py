@@ -13,7 +13,7 @@ from typing import NamedTuple
 from spec.devices.layouts import PARTIAL, WHOLE, Contraction, LayoutError, Lies, along, contract
 from spec.language.moves import Axis, Move
 from spec.language.programs import Line, Program, of_cotangent, result
-from spec.language.turns import check_loops, is_in_turns
+from spec.language.turns import check_loops, is_in_turns, within
 from spec.meaning.terms import SEED, Terms, differentiated, given_to, gradient_of
 from spec.models.values import LOG_TOTAL, Does, Operation, Role, Value
 
@@ -59,7 +59,7 @@ def types_of(program: Program, terms: Terms) -> Typed:
     """The type of every value. Raises LayoutError, with the line, if one is wrong on slices."""
     forward = _of_forward(program, terms)
     typed = Typed(forward, _of_backward(program, forward, terms))
-    for turns in map(program.within, program.turns):
+    for turns in within(program.turns):
         check_loops(program.forward, Typed(forward, {}).lies, turns)
         check_loops(program.backward, typed.lies, turns)
     return typed
@@ -121,14 +121,17 @@ def _home(program: Program, value: Value) -> Lies:
 
 def _at_hand(program: Program, types: Types) -> Types:
     """What backward has: what is kept, weights, and constants that take no room, or that turns draw."""
-    found, kept, weights = Types(), {*program.kept}, {*program.part.weights}
-    for value, type_ in types.items():
-        in_turns = is_in_turns(type_.lies, program.turns)
-        if value in kept and in_turns:
-            where = next((line for line in program.backward if value in line.reads), None)
+    found = Types()
+    for value in program.kept:
+        where = next((line for line in program.backward if value in line.reads), None)
+        if value not in types:
+            raise LayoutError(f"{value.name} is not there", where)
+        if is_in_turns(types[value].lies, program.turns):
             raise LayoutError(f"{value.name} is of one turn of forward, which is over", where)
-        free = value.role is Role.CONSTANT and (in_turns or not value.width)
-        if value in kept or value in weights or free:
+        found[value] = types[value]
+    for value, type_ in types.items():
+        is_drawn = not value.width or is_in_turns(type_.lies, program.turns)
+        if value in program.part.weights or (value.role is Role.CONSTANT and is_drawn):
             found[value] = type_
     return found
 

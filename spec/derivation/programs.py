@@ -140,8 +140,7 @@ class _Work:
             self.do(operation)
         gives = self.now[self.part.gives]
         self.now[self.part.gives] = self.bring(gives, self.homes(gives))
-        for turns in self.turns:
-            self.forward[:] = arranged(self.forward, self.lies, turns)
+        self.forward[:] = arranged(self.forward, self.lies, self.turns)
 
     def do(self, operation: Operation) -> None:
         """Write an operation, after the moves that it needs; a partial result is summed at once."""
@@ -202,7 +201,7 @@ class _Work:
                     has[place] = cut
         for place, (value, needs) in enumerate(zip(reads, needed, strict=True)):
             cut = self.lies.get(value, {}).get(axis.copies_of, WHOLE)
-            if cut.index and cut == has[place] and needs[axis.copies_of] == WHOLE:
+            if cut.index and needs[axis.copies_of] == WHOLE:
                 has[place] = WHOLE
         return has
 
@@ -243,8 +242,7 @@ class _Work:
         self.returns = self.settled(takes, of_cotangent(self.lies[takes])) if takes else None
         for weight in self.part.weights:
             self.gradients[weight] = self.settled(weight, self.lies[weight], in_terms=True)
-        for turns in self.turns:
-            self.backward[start:] = arranged(self.backward[start:], self.lies, turns)
+        self.backward[start:] = arranged(self.backward[start:], self.lies, self.turns)
 
     def leave_kernel(self, line: Operation, cotangent: Value) -> None:
         """A kernel's backward reads what it gave: its softmax needs the product of each row."""

@@ -66,11 +66,7 @@ class Program:
 
     def loops(self, lines: Sequence[Line], turns: str) -> list[range]:
         """The bodies of the loops over some turns among some of its lines, by their numbers."""
-        return loops(lines, self.lies, self.within(turns))
-
-    def within(self, turns: str) -> tuple[str, ...]:
-        """Some turns, and before them those whose loops theirs are within."""
-        return self.turns[: self.turns.index(turns) + 1]
+        return loops(lines, self.lies, self.turns[: self.turns.index(turns) + 1])
 
     def is_in_turns(self, value: Value) -> bool:
         """Whether a value is not the same in each turn of some ring."""

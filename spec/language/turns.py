@@ -11,8 +11,8 @@ is a partial result, and those of all turns merge by their log-sum-exp (claim F2
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, groupby
 from typing import Protocol, TypeVar
 
 from spec.devices.layouts import WHOLE, Layout, LayoutError, Lie, along, contract, normalised
@@ -71,6 +71,11 @@ def is_of_turns(line: _Line, lies: Mapping[Value, _Lies], turns: str) -> bool:
     return any(lies[value][turns] != WHOLE for value in (*line.reads, line.makes))
 
 
+def within(turns: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Each of some turns, after those whose loops theirs are within."""
+    return accumulate((name,) for name in turns)
+
+
 def loops(lines: Sequence[_Line], lies: Mapping[Value, _Lies], turns: Sequence[str]) -> list[range]:
     """The bodies of loops over the last of some turns, each within one over those before, or apart from
     it: runs of lines, by their numbers.
@@ -83,9 +88,20 @@ def loops(lines: Sequence[_Line], lies: Mapping[Value, _Lies], turns: Sequence[s
     return found
 
 
-def arranged(lines: Sequence[L], lies: Mapping[Value, _Lies], turns: str) -> list[L]:
-    """The lines, those of turns in one loop: before it what it needs, after it what it does not."""
-    inside = [number for number, line in enumerate(lines) if is_of_turns(line, lies, turns)]
+def arranged(lines: Sequence[L], lies: Mapping[Value, _Lies], turns: Sequence[str]) -> list[L]:
+    """The lines, those of each of some turns in one loop: before it what it needs, after it all else.
+
+    Where it needs what it makes there are several loops, one after the other.
+    """
+    found = [*lines]
+    for number in reversed(range(len(turns))):  # the inner loops first
+        found = _in_loops(found, lies, turns[number:])
+    return found
+
+
+def _in_loops(lines: Sequence[L], lies: Mapping[Value, _Lies], turns: Sequence[str]) -> list[L]:
+    """The same of the first of some turns; loops of the others stay whole."""
+    inside = [number for number, line in enumerate(lines) if is_of_turns(line, lies, turns[0])]
     if not inside:
         return [*lines]
     first, end = inside[0], inside[-1] + 1
@@ -99,9 +115,28 @@ def arranged(lines: Sequence[L], lies: Mapping[Value, _Lies], turns: str) -> lis
         else:
             after.append(line)
     made = {line.makes for line in body}
-    if any(made & {*line.reads} for line in before):  # several loops
-        return [*lines]
+    later = {line.makes for line in before if made & {*line.reads}}
+    if later:
+        return _loop_by_loop(lines, lies, turns, later)
     return [*lines[:first], *before[::-1], *body, *after[::-1], *lines[end:]]
+
+
+def _loop_by_loop(
+    lines: Sequence[L], lies: Mapping[Value, _Lies], turns: Sequence[str], later: set[Value]
+) -> list[L]:
+    """The lines of a first loop, and then those of others, which need what it makes; with all that need
+    it, and with what they read of a turn.
+    """
+    of_turn, count = {line.makes for line in lines if is_in_turns(lies[line.makes], turns)}, 0
+    while count < len(later):
+        count = len(later)
+        for line in lines:
+            later |= {line.makes} if later & {*line.reads} else set()
+        later |= {v for line in lines if line.makes in later for v in line.reads} & of_turn
+    first, others = ([line for line in lines if (line.makes in later) is so] for so in (False, True))
+    if not any(is_of_turns(line, lies, turns[0]) for line in first):
+        return [*lines]
+    return [*_in_loops(first, lies, turns), *_in_loops(others, lies, turns)]
 
 
 def check_loops(lines: Sequence[_Line], lies: Mapping[Value, _Lies], turns: Sequence[str]) -> None:
