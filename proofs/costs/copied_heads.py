@@ -112,13 +112,17 @@ def _require_copies(k: Kernel) -> None:
 
 
 def _require_all_else_is_cut(k: Kernel) -> None:
-    """Raise KernelError unless weights are cut along copies as along their axis, but for heads: along
-    those that share a key-value head, if they have these.
+    """Raise KernelError unless weights are cut, and gradients summed, along copies as along their axis,
+    but for heads: along those that share a key-value head, if they have these.
     """
-    axis = MODEL_AXES["tp"]
+    axes = MODEL_AXES["tp+sp"], copies_within(MODEL_AXES["tp+sp"])
     for part in parts(SHAPE):
+        program = program_of(part, axes)
         for weight in part.weights:
-            index, within = (each.rest(weight, part).index for each in (axis, copies_within(axis)))
+            index, within = (each.rest(weight, part).index for each in axes)
             shares = "r" if "r" in weight.indices else ""
             if within != (shares if index == "g" else index):
                 raise KernelError(f"{k.claim}: {weight} is cut along {within} within {index}")
+            summed = [axis.name in program.summed_over(weight) for axis in axes]
+            if summed != [not index, not within]:
+                raise KernelError(f"{k.claim}: the gradient of {weight} is summed over {summed}")

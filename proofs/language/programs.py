@@ -353,6 +353,8 @@ def _right_ones() -> Iterator[Program]:
         yield program_of(part, (axis,))
     for part in (projection(), used_twice()):
         yield with_gradients_last(program_of(part, (whole_along,)))
+    by_heads = MODEL_AXES["cp-all-to-all"]
+    yield with_gradients_last(program_of(layer(replace(GPT, sinks=True)), (by_heads,)))
     for axes in ((RING,), (TENSOR,), (RING, TENSOR)):
         program = program_of(talking_heads(), axes)
         yield from (program, with_gradients_last(program))

@@ -152,7 +152,8 @@ def with_gradients_last(program: Program) -> Program:
     """
     last = gradients_last(program)
     _, second = last.parts_of_backward
-    weights = (w for w in program.part.weights if not w.name.endswith(("_scale", "_bias")))
+    products_of_none = "_scale", "_bias", "sink_weight"
+    weights = (w for w in program.part.weights if not w.name.endswith(products_of_none))
     matrices = {cotangent_of(weight).plain_name for weight in weights}
     for name in matrices:
         lines = [line for line in last.backward if line.makes.plain_name == name]
@@ -160,8 +161,8 @@ def with_gradients_last(program: Program) -> Program:
         if {line in second for line in lines} != {not of_turns}:
             raise KernelError(f"{program.part.name}: {name} is not last, or is, and is of turns")
     others = [line for line in second if line.makes.plain_name not in matrices]
-    goes_on = program.returns in {line.makes for line in second}
-    if goes_on or any(isinstance(line, Operation) for line in others):
+    ends = {program.returns, *program.gradients.values()} & {line.makes for line in others}
+    if ends or any(isinstance(line, Operation) for line in others):
         raise KernelError(f"{program.part.name}: {others} is no gradient of a matrix, and is last")
     return last
 

@@ -10,7 +10,7 @@ from spec.derivation.schedules import schedule_of
 from spec.derivation.steps import derive
 from spec.language.schedule import Buffer, Schedule, Span
 from spec.language.steps import Step
-from spec.models.layers import ROOT, HeldUnits, Layers
+from spec.models.layers import NONE_HELD, ROOT, HeldUnits, Layers
 from spec.models.profiles import TEXTBOOK, Padding, Units
 from spec.models.states import State
 from spec.models.transformer import EMBEDDING, HEAD
@@ -103,13 +103,15 @@ def _require_units(plan: str, product: Product, parts: Sequence[Part]) -> None:
         (Units.PARAMETER, Padding.WEIGHT, set[str]()),
         (Units.LARGEST, Padding.ELEMENT, set[str]()),
     ):
-        profile = replace(TEXTBOOK, units=units, padding=padding)
+        held = HELD if (units, padding) == (Units.ROOT, Padding.ELEMENT) else NONE_HELD
+        profile = replace(TEXTBOOK, units=units, padding=padding, held_units=held)
         schedules = _by_weight(derive(product, parts, profile=profile))
         if whole and units is Units.LAYER:
             clips = _by_weight(derive(product, parts, clip=True, profile=profile))
             if any(clips[name].micro_step != schedules[name].micro_step for name in whole):
                 raise KernelError(f"{plan}: with units {units.value} it clips in other micro-steps")
-        for name, schedule in _by_weight(plain).items():
+        alike = derive(product, parts, profile=replace(TEXTBOOK, held_units=held))
+        for name, schedule in _by_weight(alike).items():
             if schedules[name] != (_held_whole(schedule) if name in whole else schedule):
                 raise KernelError(f"{plan}: with units {units.value} {name} passes otherwise")
 

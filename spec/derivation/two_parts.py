@@ -43,7 +43,7 @@ def gradients_last(program: Program) -> Program:
         of_gradient = [*_terms(program.gradients[weight], made_by)]
         if not any(map(in_turns, of_gradient)):
             last |= {line.makes for line in of_gradient}
-    now = {program.returns}
+    now = {program.returns, *program.gradients.values()}
     for line in reversed(lines):
         of_second_alone = isinstance(line, Move) and line.makes not in now and not in_turns(line)
         if line.makes in last or of_second_alone:
