@@ -8,11 +8,12 @@ from dataclasses import replace
 from itertools import product
 
 from proofs.trusted.kernel import Kernel, KernelError
-from spec.costs.communication import added_up, most_touched, totals, transfers
+from spec.costs.communication import added_up, elements_sent, most_touched, totals, transfers
 from spec.costs.memory import Sizes
 from spec.derivation.schedules import schedule_of
 from spec.language.schedule import HOST_TRANSFERS, Buffer, Kind, Op, Phase, Schedule, Span
 from spec.models.states import BytePolicy, State
+from spec.plans.compose import factor
 from spec.plans.placement import BATCH, on_batch
 from spec.plans.strategies import STRATEGIES
 
@@ -46,6 +47,7 @@ def micro_steps_cross(k: Kernel) -> None:
     Gradients that are added to on the device come back for each but the first, and go each time: all of
     the weights that a slice touches, or slices. At last slices go as they rest.
     """
+    _require_room(k)
     schedules = [*map(schedule_of, PLACEMENTS)]
     schedules.append(replace(schedules[0], micro_step=(*schedules[0].micro_step, VIEW_DOWN)))
     cases = product(schedules, (1, 3), (None, TOUCHED), (0, ADDED))
@@ -61,6 +63,17 @@ def micro_steps_cross(k: Kernel) -> None:
         copies = {elements * ADDED for elements in back}
         if added_up(schedule, sizes, micro_steps, touched) != sum(copies):
             raise KernelError(f"{k.claim}: of gradients that come back the host has no {copies} bytes")
+
+
+def _require_room(k: Kernel) -> None:
+    """Raise KernelError unless of slices along two axes that rest no more crosses, whatever is said."""
+    placed = (factor("zero-offload", "outer") * factor("zero-offload", "inner")).states
+    schedule, sizes = schedule_of(placed), Sizes(12, {"outer": 2, "inner": 3}, BytePolicy(W, G, K))
+    (fetch,) = (op for op in schedule.ops if op.kind is Kind.FETCH)
+    for axes in ((), placed.axes[:1], placed.axes[1:], placed.axes):
+        elements = elements_sent(replace(fetch, within=axes), schedule, sizes)
+        if elements != 2:
+            raise KernelError(f"{k.claim}: of slices of 2 elements {elements} cross, within {axes}")
 
 
 def _told(crossings: Iterable[Crossing]) -> Counter[tuple[Op, int]]:
