@@ -21,7 +21,7 @@ from spec.language.programs import Program
 from spec.language.steps import Step
 from spec.models.parts import parts
 from spec.models.transformer import Transformer
-from spec.models.values import Operation, Value
+from spec.models.values import Does, Operation, Value
 from spec.plans.model_strategies import MODEL_AXES
 
 MODEL = Transformer(
@@ -149,7 +149,7 @@ def _require_refused(k: Kernel) -> None:
 def _require_within_turns(k: Kernel) -> None:
     """Raise KernelError unless what is joined in a turn of a ring is joined within its slices.
 
-    And what is renamed is cut as that is of which slices are joined.
+    And what is renamed is cut as that is of which slices are joined; two at a time, too.
     """
     other, ring = axes = MODEL_AXES["tp+sp"], MODEL_AXES["cp"]
     cut, slices = along("s"), Value("slices", ("s",))
@@ -168,6 +168,11 @@ def _require_within_turns(k: Kernel) -> None:
     found = axis_orders((renamed,))
     if {found["s"], found["u"]} != {(ring.name, other.name)}:
         raise KernelError(f"{k.claim}: {move} is not within {ring.name} of what is renamed")
+    pairs, lines = (("i", "k"), ("j", "l")), Value("lines", ("i", "j"))
+    two = Operation(Does.RENAME, (lines,), Value("columns", ("k", "l")), renamed=pairs)
+    alike = families([replace(layer, forward=(two,), backward=())])
+    if {new: alike[old] for old, new in pairs} != {"k": alike["k"], "l": alike["l"]}:
+        raise KernelError(f"{k.claim}: of {two} not each index is cut as what it is renamed from")
 
 
 def _moved(programs: Sequence[Program], devices: Axes) -> dict[Moved, Program]:
