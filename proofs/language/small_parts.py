@@ -156,7 +156,7 @@ def kernels() -> Part:
 
 def spread(of_samples: bool, constant_first: bool) -> Part:
     """A number of each token, or sample, that constants spread over two indices that weights are cut
-    along: over `wide`, and then `wider`.
+    along: over `wide`, and then `wider`. The tokens of constants that come first are keys meanwhile.
     """
     token = ("b",) if of_samples else ("b", "s")
     takes = Value("takes", (*token, "h"), Role.STREAM)
@@ -168,6 +168,11 @@ def spread(of_samples: bool, constant_first: bool) -> Part:
         return part.contract(left, right, Value(name, (*value.indices, index)))
 
     row = part.contract(takes, Value("rows", ("h",), Role.WEIGHT), Value("row", token))
+    are_keys = constant_first and not of_samples
+    if are_keys:
+        row = part.rename(row, Value("keys", ("b", "u")), ("s", "u"))
     wider = over(over(row, "f", "wide"), "g", "wider")
+    if are_keys:
+        wider = part.rename(wider, Value("tokens", ("b", "s", "f", "g")), ("u", "s"))
     down = Value("down", ("f", "g", "h"), Role.WEIGHT)
     return part.part(part.contract(wider, down, replace(takes, name="gives")))
