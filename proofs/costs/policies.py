@@ -35,6 +35,10 @@ COPY = {  # where gradients of 7 bytes are gathered, and summed, in types: a cop
     (None, 5, True): 5,
     (3, 5, False): 5,
     (3, 5, True): 5,
+    (None, 3, False): 3,
+    (None, 3, True): 3,
+    (3, 3, False): 0,  # summed in the type that they have
+    (3, 3, True): 3,
 }
 
 
@@ -44,7 +48,7 @@ def require_listed(claim: str) -> None:
     sizes = Fraction(1, 2), Fraction(3), Fraction(0)
     wrong += [f"{given}" for given in product(sizes, repeat=3) if not _is_given(*given)]
     wrong += [words for words, policy, state in SAID if policy.provenance(state) != words]
-    types = product((None, 3), (None, 5), (None, 1), (False, True))
+    types = product((None, 3), (None, 5, 3), (None, 1), (False, True))
     wrong += [f"{each}" for each in types if not _passes(*each)]
     if wrong or POLICIES.keys() != KEPT.keys():
         raise KernelError(f"{claim}: policies have other bytes: {wrong}")

@@ -115,7 +115,7 @@ def _of_stages(run: Execution) -> Compared:
             yield "held, closed", (fullest_in_two_parts(pipe, k, *sizes, *after, *during), held)
         elif not pipe.in_two_parts:
             yield "held, closed", (fullest(pipe, k, sizes), run.most_held(k, nothing, sizes, sizes))
-        for left in (AFTER, DURING):
+        for left in (AFTER, DURING, NOTHING):
             yield "sums", (fullest_of_sums(pipe, k, sizes, left), run.most_of_sums(k, sizes, left))
 
 
