@@ -54,6 +54,9 @@ def require_repetition() -> None:
     for store, end in zip(stores, ends, strict=True):
         if not any(differ(end, relative(store, 2, forms), forms)):
             raise KernelError("a value that stays as it was is taken for one of a step later")
+    form: NormalForm = {(Symbol(KINDS[0], 0), word): times for times, word in enumerate(WORDS, 1)}
+    if frozen(form) != frozen(dict([*form.items()][::-1])):
+        raise KernelError("the terms of a form are in another order, and it is another")
     for each in _bodies():
         _require_as_one_by_one(each)
     require_late_steps()

@@ -17,6 +17,7 @@ from proofs.checking.witnesses import around, meant, operation
 from proofs.trusted.kernel import Kernel, KernelError
 from spec.checking.algebra import taker
 from spec.checking.everywhere import Everywhere, Found, complete, everywhere
+from spec.checking.forms import Unmet
 from spec.checking.verdict import check
 from spec.derivation.norms import clipped
 from spec.derivation.schedules import schedule_of
@@ -182,8 +183,10 @@ def _require_undecided(k: Kernel) -> None:
         raise KernelError(f"{k.claim}: what grows is accepted, of {MANY} micro-steps")
 
 
-def _require_told(k: Kernel) -> None:
-    """The operation that is wrong is told, and which one of the step it is, of many micro-steps."""
+def _require_found_where_it_is(k: Kernel) -> None:
+    """The operation that is wrong is told, and which one of the step it is, of many micro-steps; and
+    whether what it reads is not known.
+    """
     dp = schedule_of(STRATEGIES["dp"])
     not_summed = replace(dp, finish=dp.finish[1:])
     taken = replace(dp, micro_step=(*dp.micro_step, operation(Kind.OFFLOAD, Buffer.PARAMETERS)))
@@ -193,6 +196,15 @@ def _require_told(k: Kernel) -> None:
         kind, at = (Kind.BACKWARD, 1) if schedule is taken else (Kind.UPDATE, micro_steps - 1)
         if op is not verdict.op or op.kind is not kind or in_micro_step != at:
             raise KernelError(f"{k.claim}: {verdict.op} is wrong, and {op} of {in_micro_step} is told")
+        is_known = isinstance(verdict.why, Unmet) and verdict.why.not_known is None
+        if is_known is (schedule is taken):  # from the device
+            raise KernelError(f"{k.claim}: {verdict.why} is not known, or is")
+
+
+def _require_told(k: Kernel) -> None:
+    """What is wrong is told, of few bytes, sizes and devices too."""
+    _require_found_where_it_is(k)
+    dp = schedule_of(STRATEGIES["dp"])
     forgets = schedule_of(on_batch("R", "M", "R", "S"))
     if everywhere(forgets, {}).accepted or not everywhere(forgets, {}, POLICIES["fp32-sgd"]).accepted:
         raise KernelError(f"{k.claim}: no moments are kept, and of all sizes another verdict is told")

@@ -358,6 +358,7 @@ def _right_ones() -> Iterator[Program]:
     for axes in ((RING,), (TENSOR,), (RING, TENSOR)):
         program = program_of(talking_heads(), axes)
         yield from (program, with_gradients_last(program))
+    yield program_of(talking_heads("u"), SEVERAL[0])
     yield program_of(talking_heads("w", "u"), (RING, replace(OTHER_RING, ring="w")))
     for program in (program_of(layer(LLAMA), (RING, TENSOR)), program_of(layer(GPT), (whole_along,))):
         yield from (with_operands_turned(program), with_gradients_last(program))
