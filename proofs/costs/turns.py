@@ -50,7 +50,7 @@ TYPES, COPIED = replace(POLICY, gathered=5, reduced=11, quantised=1), replace(PO
 ENDS = UNITS[1::2]  # the largest is the first, or the last: its slice is there before anything is ahead
 CASES = (
     *((COPIED, 2, UNITS), (TYPES, 2, UNITS[::-1])),
-    *((POLICY, 1, ENDS), (POLICY, 1, ENDS[::-1])),
+    *((POLICY, 1, ENDS), (POLICY, 1, ENDS[::-1]), (POLICY, 2, (replace(UNITS[1], times=3), UNITS[0]))),
 )
 
 
