@@ -118,11 +118,8 @@ class _Work:
 
     def total_for(self, value: Value, scores: str) -> Value:
         """The log-sum-exp by which a partial result merges: over the turns over which it is one."""
-        total = self.log_totals[scores]
-        if any(lie.log_total for lie in self.lies[value].values()):
-            return value
         merged = {turns: WHOLE for turns in self.turns if self.lies[value][turns] == WHOLE}
-        return self.bring(total, merged)
+        return self.bring(self.log_totals[scores], merged)
 
     def write(self, line: Line) -> None:
         if isinstance(line, Move) and line.is_sent and not line.value.width:
