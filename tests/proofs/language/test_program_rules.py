@@ -219,8 +219,8 @@ MUTANTS = [
     (
         "partial results merge by what is not their log-sum-exp",
         "derivation/programs.py",
-        "            return value\n        merged = ",
-        "            return value\n        return value\n        merged = ",
+        "        return self.bring(self.log_totals[scores], merged)",
+        "        return self.bring(value, merged)",
         "derived_programs_do_what_one_device_does",
     ),
     (
