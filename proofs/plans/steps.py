@@ -93,6 +93,11 @@ def require_norms(names: tuple[str, ...], parts: Sequence[Part]) -> None:
     step = derive(Product(tuple(map(factor, names))), parts, clip=True)
     if not every_slice_counts_once(step):
         raise KernelError(f"{' * '.join(names)}: it is not clipped by the norm of all slices")
+    found = step.gradient_norms()
+    for program, weight in ((each, w) for each in step.programs for w in each.part.weights):
+        for axis in (axis.name for axis in program.axes):
+            if found[weight.name].get(axis) != (PARTIAL, WHOLE)[program.lies[weight][axis] == WHOLE]:
+                raise KernelError(f"{' * '.join(names)}: along {axis} the norm of {weight} is another")
     if unproved := rules_of_norms(step) - accepted_rules():
         raise KernelError(f"{' * '.join(names)}: a norm's line does {', '.join(map(str, unproved))}")
 
