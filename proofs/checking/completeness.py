@@ -32,6 +32,7 @@ from proofs.checking.numbers_of_runs import (
     unknowns_differ,
     updates_differ,
 )
+from proofs.checking.rare_schedules import IN_EACH, rare_schedules, require_updates_in_each
 from proofs.checking.right_sizes import sizes_are_found
 from proofs.checking.room_for_slices import values_for_slices
 from proofs.checking.witnesses import (
@@ -72,7 +73,7 @@ SIZES = ((1, 1), (2, 1), (3, 2), (2, 3))  # devices along each axis, and micro-s
 UNEQUAL = ((1, 2), (2, 1), (1, 4), (4, 1), (3, 4), (2, 4))  # devices along two axes
 MOST = 4  # devices of a run in numbers
 # an update in each micro-step changes what the next one reads
-UNDECIDED = "each_micro_step_updates", "fused_update"
+UNDECIDED = "each_micro_step_updates", "fused_update", IN_EACH
 
 
 @claim("T3")
@@ -91,8 +92,9 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
         dropped = meant(with_a_dropped_gradient(), tied=tied)
         checked(dropped, {BATCH: 3}, 1, MIXED_ADAM, [(0,), (1,)], steps=1)
     listed: list[Broken | Accepted | Further] = [*broken_schedules(), *accepted_schedules()]
-    for each in (*listed, *further_schedules()):
+    for each in (*listed, *further_schedules(), *rare_schedules()):
         _said_of_every_size(each)
+    require_updates_in_each()
     numbers_are_their_values(k)
     sizes_are_found(k)
     misfits_are_refused(k)

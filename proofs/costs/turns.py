@@ -97,7 +97,7 @@ def slices_are_cells(k: Kernel) -> None:
             for cell in cells
             if not any(at for at, axis in zip(cell, cut, strict=True) if axis in axes)
         ]
-        unit, psi = replace(unit, times=1), 71
+        unit, psi = replace(unit, times=1), 73
         has, sizes = _elements(unit), Sizes(psi, mesh, POLICY, cut=cut, units=(unit,))
         size = sum(ceil_div(vector.rows, len(cells)) * vector.row for vector in unit.vectors)
         is_cut = len(own) < len(cells)

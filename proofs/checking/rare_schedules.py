@@ -1,0 +1,125 @@
+"""Schedules of operations that no strategy needs, whose verdict is compared with runs: T3's alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from proofs.checking.further_schedules import (
+    ADD,
+    EVERYONE,
+    FRESH,
+    GRADIENTS,
+    PARAMETERS,
+    RELEASE,
+    VIEW,
+    Further,
+    scaled,
+)
+from proofs.checking.witnesses import around, operation
+from proofs.trusted.terms import KernelError
+from spec.checking.verdict import check
+from spec.derivation.schedules import schedule_of
+from spec.language.schedule import Buffer, Kind, Rest, Schedule, Span
+from spec.models.states import State
+from spec.plans.placement import BATCH, on_batch
+from spec.plans.strategies import STRATEGIES
+
+IN_EACH = "each_micro_step_updates_a_view_of_the_state"
+SEVERAL = 11  # micro-steps, more than are always looked at one by one
+OPTIMIZER, OWN, TIED = Buffer.OPTIMIZER, Buffer.OPTIMIZER_VIEW, Buffer.TIED
+
+
+def rare_schedules() -> Iterator[Further]:
+    """Views, gradients and updates beside those of a step, of which most do no harm."""
+    yield Further("views_on_the_device_of_weights_on_the_host", _of_kept_views(), right=True)
+    yield Further("a_backward_of_the_first_devices_view_is_for_nothing", _for_nothing(), right=True)
+    yield Further(IN_EACH, _of_updated_views())
+    yield Further("what_a_backward_of_zeros_adds_is_taken_off", _taken_off())
+    yield Further("right_from_two_micro_steps_on", _right_from_two())
+    for slices in ((), EVERYONE):
+        yield Further(f"weights_on_the_wrong_side_{len(slices)}", _on_the_wrong_side(*slices))
+
+
+def require_updates_in_each() -> None:
+    """Raise KernelError unless updates in each micro-step are accepted, of one and of several."""
+    for micro_steps in (1, SEVERAL):
+        if not check(_of_updated_views(), {BATCH: 2}, micro_steps).accepted:
+            raise KernelError(f"{IN_EACH}: {micro_steps} are rejected")
+
+
+def _of_kept_views() -> Schedule:
+    """Weights on the host, and views that stay from step to step, and are not brought up to date."""
+    placed = schedule_of(on_batch("O", "R", "R"))
+    gone = Kind.FETCH, Kind.RELEASE
+    micro_step, finish = (
+        tuple(op for op in ops if not (op.kind in gone and op.target is VIEW)) for ops in placed.bodies
+    )
+    return replace(placed, micro_step=micro_step, finish=finish, start=(VIEW,))
+
+
+def _for_nothing() -> Schedule:
+    """A backward of what the first device has of the optimizer's view, where there is none."""
+    dp = schedule_of(STRATEGIES["dp"])
+    forward, backward = dp.micro_step
+    seen = (
+        operation(Kind.ZERO, VIEW, span=Span.UNIT),
+        operation(Kind.KEEP, OWN, VIEW, within=EVERYONE, span=Span.UNIT),
+        operation(Kind.BROADCAST, VIEW, axes=EVERYONE),
+    )
+    of_it = replace(backward, source=VIEW, into=FRESH, span=Span.UNIT)
+    return around(dp, first=(*seen, forward, of_it, RELEASE, operation(Kind.RELEASE, VIEW)))
+
+
+def _of_updated_views() -> Schedule:
+    """Each micro-step updates a view of the state by all gradients so far: the last one's is kept."""
+    placed = schedule_of(on_batch("M", "R", "R"))
+    each = (
+        operation(Kind.ALL_REDUCE, GRADIENTS, FRESH, axes=EVERYONE, span=Span.ALL_UNITS),
+        operation(Kind.KEEP, OPTIMIZER, OWN, span=Span.UNIT),
+        operation(Kind.UPDATE, FRESH, OWN),
+    )
+    last = operation(Kind.KEEP, OWN, OPTIMIZER), operation(Kind.RESET, GRADIENTS), RELEASE
+    micro_step = (*placed.micro_step, *each)
+    return replace(placed, micro_step=micro_step, finish=(*last, operation(Kind.RELEASE, OWN)))
+
+
+def _taken_off() -> Schedule:
+    """What a backward of slices of zeros leaves is added, and taken off again."""
+    dp = schedule_of(STRATEGIES["dp"])
+    forward, backward = dp.micro_step
+    of_zeros = (
+        operation(Kind.ZERO, OWN, span=Span.UNIT),
+        operation(Kind.KEEP, OWN, VIEW, within=EVERYONE, span=Span.UNIT),
+        forward,
+        replace(backward, source=VIEW, into=FRESH, span=Span.ALL_UNITS),
+        *(ADD, scaled(FRESH, -1), ADD, RELEASE, operation(Kind.RELEASE, VIEW)),
+    )
+    return replace(dp, micro_step=(*dp.micro_step, *of_zeros))
+
+
+def _right_from_two() -> Schedule:
+    """Sums beside the resting gradients, which are reset: of one micro-step what is added at last is
+    whatever other devices have of gradients; of several it is zeros.
+    """
+    placed = schedule_of(on_batch("R", "S", "M"))
+    forward, backward = placed.micro_step[:2]
+    micro_step = (
+        *(forward, replace(backward, span=Span.ALL_UNITS), replace(ADD, into=TIED)),
+        operation(Kind.KEEP, GRADIENTS, FRESH, span=Span.ALL_UNITS),
+        operation(Kind.RESET, GRADIENTS, within=EVERYONE),
+    )
+    finish = (
+        operation(Kind.REDUCE_SCATTER, TIED, axes=EVERYONE),
+        replace(ADD, into=TIED, within=EVERYONE),
+        operation(Kind.UPDATE, TIED, OPTIMIZER, within=EVERYONE),
+        operation(Kind.ALL_GATHER, PARAMETERS, axes=EVERYONE),
+        operation(Kind.RESET, TIED),
+    )
+    return replace(placed, micro_step=micro_step, finish=finish)
+
+
+def _on_the_wrong_side(*slices: str) -> Schedule:
+    """Weights that rest on the host, and are made on the device."""
+    placed = schedule_of(on_batch("M", "R", "R")).with_rest(State.PARAMETERS, Rest(slices, host=True))
+    return around(placed, last=(operation(Kind.RECOMPUTE, OPTIMIZER, PARAMETERS, within=slices),))
