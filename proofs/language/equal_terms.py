@@ -78,7 +78,7 @@ def require_equal_terms() -> None:
     lines = _Lines()
     given = {name: lines.given(name, indices) for name, indices in map(str.split, GIVEN)}
     x, y, g, *_ = given.values()
-    lines.given("x", "ba")  # which is another
+    lines.given("v", "db")  # which is another
     for one, other in combinations_with_replacement([*given.values()][:6], 2):
         for indices, _ in product(_indices(one, other), range(2)):
             lines.product(one, other, indices)
