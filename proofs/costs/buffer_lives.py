@@ -159,7 +159,8 @@ def _others() -> Iterator[Schedule]:
     three = schedule_of(along(("outer", "middle", "inner"), "dp"))
     forward, backward = three.micro_step
     some = three.axes[:0:-1]  # the other way round
-    yield replace(three, micro_step=(forward, replace(backward, axes=some)))
+    last = replace(backward, axes=some), *three.finish  # after all micro-steps
+    yield replace(three, micro_step=(forward,), finish=last)
     for kind in (Kind.ALL_GATHER, Kind.REDUCE_SCATTER, Kind.KEEP):
         span = Span.UNIT if takes_room(kind, into, into) else Span.NONE
         axes, within = ((), some) if kind is Kind.KEEP else (some, ())

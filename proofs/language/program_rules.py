@@ -143,7 +143,8 @@ def _rule_of_rename(operation: Operation, axis: Axis, lie: Lie, made: Lie) -> Ru
     if lie.layout is S and lie != made:
         olds, news = ({pair[side] for pair in renamed} for side in (0, 1))
         # where several indices become one, or one several, owners are those of the axis's own
-        known = len(olds) == len(news) or axis.stream in (lie.index, made.index)
+        known = len(olds) == len(news)
+        known |= axis.stream == (lie.index if len(olds) > len(news) else made.index)
         if (lie.index, made.index) not in renamed or not known:
             raise KernelError(f"{operation}: {lie} does not become {made}")
         return Rule(RENAME, NAMED, (S,), made.layout)
@@ -195,10 +196,10 @@ def accepted_rules() -> frozenset[Rule]:
     def of(*indices: str) -> Value:
         return Value("value", indices)
 
-    row = of("b", "i")
+    row, rows = of("b", "i"), of("b", "s", "i")
     operations = [
         Operation(Does.CONTRACT, (of("l", "b", "i"), of("r", "b", "i")), of("l", "r", "b")),
-        Operation(Does.CONTRACT, (row, row), of("b")),
+        Operation(Does.CONTRACT, (row, row), of("i")),
         Operation(Does.CONTRACT, (row, row), row),
         Operation(Does.ADD, (row, row), row),
         Operation(Does.APPLY, (row,), row, "f"),
@@ -208,9 +209,9 @@ def accepted_rules() -> frozenset[Rule]:
         Operation(Does.NORMALISE, (row,), of("b"), LOG_TOTAL, "i"),
         Operation(Does.NORMALISE, (row,), row, "softmax", "i"),
         Operation(Does.NORMALISE, (row, of("b")), row, "softmax", "i"),
-        Operation(Does.NORMALISE, (row, row, of("b")), row, "softmax", "i", backward=True),
+        Operation(Does.NORMALISE, (rows, rows, of("b", "s")), rows, "softmax", "i", backward=True),
         Operation(Does.RENAME, (row,), of("u", "i"), renamed=(("b", "u"),)),
-        Operation(Does.RENAME, (of("b", "s", "j"),), of("e", "c"), renamed=(("b", "c"), ("s", "c"))),
+        Operation(Does.RENAME, (of("b", "c", "j"),), of("e", "s"), renamed=(("c", "s"), ("b", "s"))),
         Operation(Does.RENAME, (of("e", "c"),), of("b", "s"), renamed=(("c", "b"), ("c", "s"))),
     ]
     moves = (*COLLECTIVE.items(), *IN_TURNS.items())

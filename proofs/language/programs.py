@@ -37,15 +37,13 @@ from proofs.language.single_rules import (
     require_first_index,
     require_fit,
     require_gathered_again,
-    require_gradients_of_all,
     require_held_along,
     require_in_full,
-    require_in_terms,
     require_kept_as_gathered,
     require_loops,
     require_names,
     require_right,
-    require_spread_in_slices,
+    require_small_parts,
     require_sums,
     require_whole,
     with_gradients_last,
@@ -140,7 +138,7 @@ SEVERAL = (  # axes at once
 
 ATTENTION = frozenset({"scores", "seen", "shares", "shares_mask", "shares_dropped"})
 FROM_SLICES_ON = "tp"  # where what comes in is whole, and sliced
-IN_A_KERNEL, WIDTH = replace(TEXTBOOK, inside=ATTENTION), 2  # bytes of a weight
+IN_A_KERNEL, WIDTH = replace(TEXTBOOK, inside=ATTENTION, stores=ATTENTION), 2  # bytes of a weight
 
 
 # ------------------------------------------------------------------------------ claims
@@ -321,10 +319,8 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     require_sums(layer(LLAMA))
     require_in_full(talking_heads(), OTHER_RING, TENSOR)
     require_loops(layer(LLAMA), RING, OTHER_RING)
-    require_spread_in_slices()
-    require_in_terms()
+    require_small_parts()
     require_equal_terms()
-    require_gradients_of_all()
     require_kept_as_gathered(layer(LLAMA), "attention_norm")
     require_gathered_again(layer(LLAMA))
     require_held_along(layer(LLAMA), (TENSOR, MODEL_AXES["cp-all-gather"]))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
-from proofs.language.small_parts import projection, spread, used_twice
+from proofs.language.small_parts import projection, renamed, spread, used_twice
 from proofs.trusted.kernel import KernelError
 from spec.checking.programs import check_program
 from spec.derivation.programs import EVERYTHING, program_of
@@ -89,8 +89,10 @@ def require_whole(part: Part, name: str) -> None:
         )
     cut = {weight.name for weight in part.weights if _TENSOR.rest(weight, part) != WHOLE}
     whole = replace(part, whole=frozenset(cut))
-    if any(_TENSOR.home(formed(w, "moved"), whole) != WHOLE for w in part.weights if w.name in cut):
-        raise KernelError(f"{part.name}: moved, its weights are to lie otherwise")
+    moved = (formed(value, "moved") for value in (*part.weights, part.gives))
+    named = replace(whole, whole=whole.whole | {part.gives.name})
+    if any(_TENSOR.home(value, named) != WHOLE for value in moved if value.plain_name in named.whole):
+        raise KernelError(f"{part.name}: moved, what is whole is to lie otherwise")
     if not cut or any(_TENSOR.rest(weight, whole) != WHOLE for weight in part.weights):
         raise KernelError(f"{part.name}: each device has all words of {cut}, and they rest in slices")
 
@@ -167,6 +169,14 @@ def with_gradients_last(program: Program) -> Program:
     return last
 
 
+def require_small_parts() -> None:
+    """Raise KernelError unless what small parts show, one rule each, is so."""
+    require_in_terms()
+    require_gradients_of_all()
+    require_spread_in_slices()
+    require_renamed()
+
+
 def require_in_terms() -> None:
     """Raise KernelError unless the gradient of what is made of a weight is summed with the weight's."""
     takes = Value("takes", ("b", "s", "h"), Role.STREAM)
@@ -235,9 +245,18 @@ def require_spread_in_slices() -> None:
                 raise KernelError(f"{line}: along {axis.name} it is not cut along f")
 
 
+def require_renamed() -> None:
+    """Raise KernelError unless what is renamed stays where it is, under its other name; and unless the
+    gradient of what no product sums over is in the first part of backward, renamed or not.
+    """
+    plain, other = (program_of(part, (_TENSOR,)) for part in (projection(), renamed()))
+    if len(with_gradients_last(other).moves) != len(plain.moves):
+        raise KernelError(f"{other.part.name}: {other.moves}, where there are {plain.moves}")
+
+
 def require_loops(part: Part, outer: Axis, inner: Axis) -> None:
     """Raise KernelError unless in each turn of one ring all of another's pass, and what is of a turn's
-    keys alone merges.
+    keys alone merges; and unless what moves along an axis beside a ring does so outside its turns.
     """
     program = program_of(part, (outer, inner))
     for lines in (program.forward, program.backward):
@@ -254,6 +273,9 @@ def require_loops(part: Part, outer: Axis, inner: Axis) -> None:
     }
     if merges != {"merge"}:
         raise KernelError(f"{part.name}: what is of a turn's keys alone is moved by {merges}")
+    beside = program_of(part, (outer, replace(MODEL_AXES["cp-all-to-all"], name="heads")))
+    if any(beside.is_in_turns(move.value) for move in beside.moves if not move.in_turns):
+        raise KernelError(f"{part.name}: in each turn of a ring something is moved along another axis")
 
 
 def require_in_full(part: Part, *axes: Axis) -> None:

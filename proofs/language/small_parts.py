@@ -44,6 +44,20 @@ def of_rows() -> Part:
     return replace(two, name="of_rows", operations=(up, odds, last))
 
 
+def renamed() -> Part:
+    """Two products, and between them a scale: of both the index has another name meanwhile."""
+    two = projection()
+    up, down = two.operations
+    part = Builder("renamed", two.takes)
+    wide = part.contract(up.reads[0], up.reads[1], up.makes)
+    other = part.rename(wide, Value("other", ("b", "s", "g")), ("f", "g"))
+    scale = Value("wide_scale", ("f",), Role.WEIGHT)
+    scale = part.rename(scale, Value("other_scale", ("g",)), ("f", "g"))
+    scaled = part.contract(other, scale, replace(other, name="scaled"))
+    last = part.rename(scaled, replace(wide, name="last"), ("g", "f"))
+    return part.part(part.contract(last, down.reads[1], down.makes))
+
+
 def ends_in_odds() -> Part:
     """Two products, and a softmax of what they give: its backward reads its result."""
     two = projection()

@@ -45,6 +45,7 @@ MODELS = (  # which between them have all that models may have
     replace(
         GPT,
         norms=frozenset({"attention", "heads"}),
+        biases=frozenset(),
         positions=0,
         parallel=True,
         capped=frozenset({"scores"}),
