@@ -45,16 +45,21 @@ def of_rows() -> Part:
 
 
 def renamed() -> Part:
-    """Two products, and between them a scale: of both the index has another name meanwhile."""
+    """Two products, and between them two scales; what they scale, and the first, is renamed before. The
+    second is itself scaled.
+    """
     two = projection()
     up, down = two.operations
     part = Builder("renamed", two.takes)
     wide = part.contract(up.reads[0], up.reads[1], up.makes)
     other = part.rename(wide, Value("other", ("b", "s", "g")), ("f", "g"))
-    scale = Value("wide_scale", ("f",), Role.WEIGHT)
-    scale = part.rename(scale, Value("other_scale", ("g",)), ("f", "g"))
-    scaled = part.contract(other, scale, replace(other, name="scaled"))
-    last = part.rename(scaled, replace(wide, name="last"), ("g", "f"))
+    scales = (Value(f"{index}_scale", (index,), Role.WEIGHT) for index in "fg")
+    first = part.rename(next(scales), Value("first", ("g",)), ("f", "g"))
+    twos = Value("twos", ("g",), Role.CONSTANT, 0)
+    second = part.contract(next(scales), twos, Value("second", ("g",)))
+    for by in (first, second):
+        other = part.contract(other, by, replace(other, name=f"other_{by.name}"))
+    last = part.rename(other, replace(wide, name="last"), ("g", "f"))
     return part.part(part.contract(last, down.reads[1], down.makes))
 
 

@@ -22,12 +22,16 @@ FIT = {  # each: indices of what is read, and of what is made; "." is none
 }
 OTHERS = {
     Does.CONTRACT: ("ab bc a", "ab bc c", "ab bc acd", "a . .", ". a ."),
-    Does.ADD: ("ab a ab", "a ab ab", "ab ab a", "ab abc ab", "ab ab abc"),
-    Does.APPLY: ("ab a", "a ab"),
+    Does.ADD: ("ab a ab", "a ab ab", "ab ab a", "ab abc ab", "ab ab abc", "ab ab ab ab"),
+    Does.APPLY: ("ab a", "a ab", "ab ab ab"),
 }
-NORMALISED = (  # over b: whether backward, by what, and what is read and made
+Listed = tuple[str, ...]
+# over b: whether backward, by what, and what is read and made
+NORMALISED: tuple[tuple[bool, str, Listed, Listed], ...] = (
     (False, "softmax", ("ab ab", "ab a ab"), ("ab a", "a ab", "ab b ab", "ab ab ab", "ab . ab")),
-    (False, LOG_TOTAL, ("ab a", "bac ac"), ("ab ab", "ab b", "ab .")),
+    (False, LOG_TOTAL, ("ab a", "bac ac"), ("ab ab", "ab b", "ab .", "ab a a")),
+    (False, "layer_norm", ("ab ab",), ("ab a ab",)),
+    (True, "layer_norm", ("ab ab ab",), ("ab ab a ab",)),
     (
         True,
         "softmax",
