@@ -13,7 +13,7 @@ from typing import NamedTuple
 from spec.devices.layouts import PARTIAL, WHOLE, Contraction, LayoutError, Lies, along, contract
 from spec.language.moves import Axis, Move
 from spec.language.programs import Line, Program, of_cotangent, result
-from spec.language.turns import check_loops, is_in_turns, within
+from spec.language.turns import check_loops, is_in_turns, nested
 from spec.meaning.terms import SEED, Terms, differentiated, given_to, gradient_of
 from spec.models.values import LOG_TOTAL, Does, Operation, Role, Value
 
@@ -59,7 +59,7 @@ def types_of(program: Program, terms: Terms) -> Typed:
     """The type of every value. Raises LayoutError, with the line, if one is wrong on slices."""
     forward = _of_forward(program, terms)
     typed = Typed(forward, _of_backward(program, forward, terms))
-    for turns in within(program.turns):
+    for turns in nested(program.turns):
         check_loops(program.forward, Typed(forward, {}).lies, turns)
         check_loops(program.backward, typed.lies, turns)
     return typed

@@ -321,11 +321,11 @@ class _Work:
         for number, term in enumerate(terms[1:], 1):
             last = "" if number == len(terms) - 1 else f" {number}"
             found = self.emit(
-                Operation(Does.ADD, (found, term), self.cotangent(value, f"{name}{last}"))
+                Operation(Does.ADD, (found, term), self.cotangent_for(value, f"{name}{last}"))
             )
         return found
 
-    def cotangent(self, value: Value, of: str) -> Value:
+    def cotangent_for(self, value: Value, of: str) -> Value:
         """That of a use of a value, or of a sum of some."""
         return in_full_round(cotangent_of(value, of), self.made_by.get(value), self.axes)
 
@@ -348,7 +348,7 @@ class _Work:
             if value.role is Role.CONSTANT:
                 continue
             again = " again" if value in line.reads[:place] else ""
-            makes = self.cotangent(value, f" of {line.makes.name}{again}")
+            makes = self.cotangent_for(value, f" of {line.makes.name}{again}")
             if line.function == LOG_TOTAL:
                 backward = Operation(Does.CONTRACT, (cotangent, self.shares_of(line)), makes)
             elif line.does is Does.CONTRACT:

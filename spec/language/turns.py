@@ -71,7 +71,7 @@ def is_of_turns(line: _Line, lies: Mapping[Value, _Lies], turns: str) -> bool:
     return any(lies[value][turns] != WHOLE for value in (*line.reads, line.makes))
 
 
-def within(turns: Sequence[str]) -> Iterator[tuple[str, ...]]:
+def nested(turns: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """Each of some turns, after those whose loops theirs are within."""
     return accumulate((name,) for name in turns)
 
