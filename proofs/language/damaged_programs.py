@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import cycle
 from typing import NamedTuple
 
+from proofs.language.made_twice import with_values_twice
 from spec.devices.layouts import PARTIAL, WHOLE, Lie, along
 from spec.language.moves import Axis, Move
 from spec.language.programs import Line, Program
@@ -48,6 +49,7 @@ def damaged_programs(program: Program) -> Iterator[Program]:
     yield from _with_other_moves(program)
     yield from with_other_gradients(program)
     yield from with_less_kept(program)
+    yield from with_values_twice(program)
     for weight in program.part.weights:
         if program.summed_over(weight):
             yield _with_slices(program, weight)
@@ -78,7 +80,8 @@ def damaged_rings(program: Program) -> Iterator[Program]:
             yield _brought(program, value, [Way(axis.name, lies[axis.name], WHOLE), home])
     yield from _with_a_turn_kept(program)
     turn = next(move.makes for move in program.moves if move.in_turns)
-    for value in (turn, program.seed):  # of one turn, or not there
+    drawn = next(v for v in program.lies if v.role is Role.CONSTANT and program.is_in_turns(v))
+    for value in (turn, drawn, program.seed):  # of one turn, or not there
         yield replace(program, kept=(*program.kept, value))
     yield from _with_another_total(program)
     yield from _with_squares(program)

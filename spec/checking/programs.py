@@ -15,7 +15,7 @@ from spec.language.moves import Axis, Move
 from spec.language.programs import Line, Program, of_cotangent, result
 from spec.language.turns import check_loops, is_in_turns, nested
 from spec.meaning.terms import SEED, Terms, differentiated, given_to, gradient_of
-from spec.models.values import LOG_TOTAL, Does, Operation, Role, Value
+from spec.models.values import LOG_TOTAL, Does, Role, Value
 
 
 class Type(NamedTuple):
@@ -73,7 +73,8 @@ def on_whole_values(program: Program, terms: Terms) -> dict[str, int]:
 def results(program: Program, typed: Typed) -> dict[str, int]:
     """The terms of what a program gives, returns, and finds of each weight."""
     found = {"gives": typed.forward[program.gives].term}
-    found |= {gradient_of(w): typed.backward[g].term for w, g in program.gradients.items()}
+    of = ((weight, program.gradients[weight]) for weight in program.part.weights)
+    found |= {gradient_of(weight): typed.backward[gradient].term for weight, gradient in of}
     return found | ({"returns": typed.backward[program.returns].term} if program.returns else {})
 
 
@@ -87,20 +88,19 @@ def _of_forward(program: Program, terms: Terms) -> Types:
         rests = {axis.name: axis.rest(value, part) for axis in program.every_axis}
         has[value] = Type(terms.given(value), rests)
     for line in program.forward:
-        has[line.makes] = _made(program, line, has, terms)
+        _put(has, has, line, _made(program, line, has, terms))
     _require(has, program.gives, _home(program, part.gives), (part.name, "gives"))
     return has
 
 
 def _of_backward(program: Program, found: Types, terms: Terms) -> Types:
     """Of what backward has of forward, and of what it makes."""
-    part, forward = program.part, {line.makes: line for line in program.forward}
-    has = _at_hand(program, found)
+    part, has = program.part, _at_hand(program, found)
     has[program.seed] = Type(terms.number(SEED), of_cotangent(_home(program, part.gives)))
     for line in program.backward:
-        if isinstance(line, Operation) and forward.get(line.makes) == line:  # and masks drawn again
+        if line.makes in found:  # and masks drawn again
             has |= {value: found[value] for value in line.reads if value.role is Role.CONSTANT}
-        has[line.makes] = _made(program, line, has, terms)
+        _put(has, found | has, line, _made(program, line, has, terms))
     if part.takes:
         if program.returns is None:
             raise LayoutError(f"{part.name}: no cotangent of {part.takes.name} is returned")
@@ -110,9 +110,18 @@ def _of_backward(program: Program, found: Types, terms: Terms) -> Types:
         if weight not in program.gradients:
             raise LayoutError(f"{weight.name} has no gradient")
     for weight, gradient in program.gradients.items():
+        if weight not in part.weights:
+            raise LayoutError(f"{weight.name} is no weight, and has a gradient")
         over = [axis.name for axis in program.axes]
         _require(has, gradient, has[weight].lies, (part.name, weight.name), over)
     return has
+
+
+def _put(has: Types, known: Types, line: Line, made: Type) -> None:
+    """Add what a line makes. Raises LayoutError if that was made before and is not the same."""
+    if known.get(line.makes, made) != made:
+        raise LayoutError(f"{line.makes.name} is made twice, and is not the same", line)
+    has[line.makes] = made
 
 
 def _home(program: Program, value: Value) -> Lies:
