@@ -36,6 +36,7 @@ def rare_schedules() -> Iterator[Further]:
     yield Further("a_backward_of_the_first_devices_view_is_for_nothing", _for_nothing(), right=True)
     yield Further(IN_EACH, _of_updated_views())
     yield Further("what_a_backward_of_zeros_adds_is_taken_off", _taken_off())
+    yield Further("old_weights_and_views_change_places_in_every_step", _of_swaps(), right=True)
     yield Further("right_from_two_micro_steps_on", _right_from_two())
     for slices in ((), EVERYONE):
         yield Further(f"weights_on_the_wrong_side_{len(slices)}", _on_the_wrong_side(*slices))
@@ -96,6 +97,23 @@ def _taken_off() -> Schedule:
         *(ADD, scaled(FRESH, -1), ADD, RELEASE, operation(Kind.RELEASE, VIEW)),
     )
     return replace(dp, micro_step=(*dp.micro_step, *of_zeros))
+
+
+def _of_swaps() -> Schedule:
+    """Working copies on the host, and a view of the step before: none is read, and they change places,
+    so that both come to the other side of the host link in every step.
+    """
+    placed = schedule_of(on_batch("M", "R", "R")).with_rest(
+        State.PARAMETERS, Rest(host=True, working=True)
+    )
+    aside = operation(Kind.KEEP, VIEW, OWN, span=Span.UNIT)
+    made = operation(Kind.RECOMPUTE, OPTIMIZER, VIEW, span=Span.UNIT)
+    back, gone = replace(aside, source=OWN, into=VIEW), operation(Kind.RELEASE, OWN)
+    swap = replace(aside, source=PARAMETERS), operation(Kind.KEEP, VIEW, PARAMETERS), back, gone
+    forward, backward = schedule_of(STRATEGIES["dp"]).micro_step
+    read = replace(forward, source=VIEW), replace(backward, source=VIEW)
+    finish = (*schedule_of(STRATEGIES["dp"]).finish, *swap)
+    return replace(placed, micro_step=(aside, made, *read, back, gone), finish=finish, start=(VIEW,))
 
 
 def _right_from_two() -> Schedule:
