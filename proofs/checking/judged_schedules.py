@@ -15,6 +15,7 @@ from proofs.checking.further_schedules import further_schedules
 from proofs.checking.matching_schedules import accepted_schedules
 from proofs.checking.operation_lines import NotCovered
 from proofs.checking.room_for_slices import values_for_slices
+from proofs.checking.two_at_once import two_at_once
 from proofs.checking.witnesses import around, broken_schedules, meant, operation
 from proofs.trusted.terms import KernelError
 from spec.derivation.schedules import schedule_of
@@ -114,6 +115,8 @@ def _schedules() -> Iterator[Case]:
             yield further.name, further.schedule, micro_steps, adam, right
     for schedule, fit in values_for_slices():
         yield "values_for_slices", schedule, 1, adam, RIGHT if fit else "room"
+    for name, schedule, rule in two_at_once():
+        yield name, schedule, 1, adam, rule
     yield "moments_are_released_before_the_update", _released(), 1, POLICIES["fp32-adam"], "current"
     yield "a_count_that_nothing_reads_grows", _growing(), 1, adam, RIGHT
     yield "a_second_backward_has_no_activations", _backward_again(), 1, adam, "fresh"

@@ -45,7 +45,7 @@ def accepted_schedules() -> tuple[Accepted, ...]:
         Accepted("slices_of_the_next_device", _of_the_next(dp), devices=3, elements=6),
         Accepted("no_moment", zero3, stateful=False),
         Accepted("mean", _mean(dp), micro_steps=2, steps=2),
-        Accepted("token_mean", _token_mean(dp), devices=3, micro_steps=2, steps=2),
+        Accepted("token_mean", token_mean(dp), devices=3, micro_steps=2, steps=2),
         Accepted("mean_over_two_axes", _mean(on_two), micro_steps=2),
         Accepted("tokens_counted_over_two_axes", _counted(on_two), micro_steps=2),
         Accepted("slices_reset_one_after_the_other", _reset_in_turn(dp), steps=2),
@@ -94,7 +94,7 @@ def _mean(schedule: Schedule) -> Schedule:
     return replace(meant(schedule, loss=Loss.MEAN), finish=finish)
 
 
-def _token_mean(schedule: Schedule) -> Schedule:
+def token_mean(schedule: Schedule) -> Schedule:
     """The loss is a mean over tokens, which are counted, summed and divided by."""
     total = Buffer.TOTAL_TOKENS
     counted = around(
