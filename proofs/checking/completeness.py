@@ -32,7 +32,12 @@ from proofs.checking.numbers_of_runs import (
     unknowns_differ,
     updates_differ,
 )
-from proofs.checking.rare_schedules import IN_EACH, rare_schedules, require_updates_in_each
+from proofs.checking.rare_schedules import (
+    IN_EACH,
+    rare_schedules,
+    require_updates_in_each,
+    require_used_once,
+)
 from proofs.checking.right_sizes import sizes_are_found
 from proofs.checking.room_for_slices import values_for_slices
 from proofs.checking.witnesses import (
@@ -95,6 +100,7 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
     for each in (*listed, *further_schedules(), *rare_schedules()):
         _said_of_every_size(each)
     require_updates_in_each()
+    require_used_once()
     numbers_are_their_values(k)
     sizes_are_found(k)
     misfits_are_refused(k)

@@ -50,7 +50,7 @@ def accepted_schedules() -> tuple[Accepted, ...]:
         Accepted("tokens_counted_over_two_axes", _counted(on_two), micro_steps=2),
         Accepted("slices_reset_one_after_the_other", _reset_in_turn(dp), steps=2),
         Accepted("tied", tied_parameters(dp), micro_steps=2, steps=2),
-        Accepted("clip", clipped(meant(dp, clip=True))),
+        Accepted("clip", meant(clipped(_mean(dp)), loss=Loss.MEAN, clip=True)),
         Accepted("clip_of_slices", clipped(meant(zero3, clip=True)), elements=4),
         Accepted(
             "statistics_of_all", _statistics(dp, Statistics.ALL), devices=3, micro_steps=2, steps=2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 
 from proofs.checking.further_schedules import (
     ADD,
@@ -20,7 +21,7 @@ from proofs.checking.witnesses import around, operation
 from proofs.trusted.terms import KernelError
 from spec.checking.verdict import check
 from spec.derivation.schedules import schedule_of
-from spec.language.schedule import Buffer, Kind, Rest, Schedule, Span
+from spec.language.schedule import Buffer, Kind, Monomial, Rest, Schedule, Span
 from spec.models.states import State
 from spec.plans.placement import BATCH, on_batch
 from spec.plans.strategies import STRATEGIES
@@ -47,6 +48,20 @@ def require_updates_in_each() -> None:
     for micro_steps in (1, SEVERAL):
         if not check(_of_updated_views(), {BATCH: 2}, micro_steps).accepted:
             raise KernelError(f"{IN_EACH}: {micro_steps} are rejected")
+
+
+def require_used_once() -> None:
+    """Raise KernelError unless a backward uses up the activations of a group, for any other one.
+
+    A half of what two backwards leave would be right.
+    """
+    dp, half = schedule_of(STRATEGIES["dp"]), Monomial(Fraction(1, 2))
+    forward, backward = dp.micro_step
+    gather = operation(Kind.ALL_GATHER, Buffer.ACTIVATIONS, axes=EVERYONE)
+    of_all = (replace(backward, axes=EVERYONE),) * 2
+    finish = operation(Kind.SCALE, GRADIENTS, by=half), *dp.finish[1:]
+    if check(replace(dp, micro_step=(forward, gather, *of_all), finish=finish), {BATCH: 2}).accepted:
+        raise KernelError("activations of a group are used twice")
 
 
 def _of_kept_views() -> Schedule:

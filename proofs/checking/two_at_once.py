@@ -26,10 +26,10 @@ def two_at_once() -> Iterator[tuple[str, Schedule, str]]:
     yield "slices_along_two_axes_are_gathered_along_one", _kept_along_one(), "fresh"
     yield "sums_of_slices_along_two_axes_are_gathered_along_one", _gathered_along_one(), "whole"
     fetched, zero1 = schedule_of(on_batch("O", "R", "R", "S")), schedule_of(STRATEGIES["zero1"])
-    there = tuple(
-        replace(op, source=PARAMETERS) if op.kind is Kind.BACKWARD else op for op in fetched.micro_step
-    )
-    yield "backward_reads_the_host", replace(fetched, micro_step=there), "fresh"
+    for kind in (Kind.FORWARD, Kind.BACKWARD):
+        ops = fetched.micro_step
+        there = tuple(replace(op, source=PARAMETERS) if op.kind is kind else op for op in ops)
+        yield f"{kind.value}_reads_the_host", replace(fetched, micro_step=there), "fresh"
     for number, across in enumerate(_across_the_link()):
         yield f"gradients_cross_the_host_link_{number}", across, "whole"
     yield "tied_gradients_of_slices_alone", _tied_slices(), "whole"
@@ -65,11 +65,17 @@ def _beside_the_host() -> Schedule:
 
 
 def _across_the_link() -> Iterator[Schedule]:
-    """Gradients of the device are added to those on the host; and by a backward."""
+    """Gradients of the device are added to those on the host; and by a backward. And on the host only
+    slices are reset.
+    """
     dp, forward, backward, fresh = _on_the_host()
     fetched = operation(Kind.FETCH, GRADIENTS), *dp.finish
     yield replace(dp, micro_step=(forward, fresh, ADD, RELEASE), finish=fetched)
     yield replace(dp, micro_step=(forward, backward))
+    away = operation(Kind.OFFLOAD, FRESH)
+    *ops, reset = fetched
+    of_slices = *ops, replace(reset, within=dp.axes)
+    yield replace(dp, micro_step=(forward, fresh, away, ADD, RELEASE), finish=of_slices)
 
 
 def _tied_slices() -> Schedule:
