@@ -38,6 +38,7 @@ def rare_schedules() -> Iterator[Further]:
     yield Further(IN_EACH, _of_updated_views())
     yield Further("what_a_backward_of_zeros_adds_is_taken_off", _taken_off())
     yield Further("old_weights_and_views_change_places_in_every_step", _of_swaps(), right=True)
+    yield Further("what_is_not_known_grows_in_one_sum_after_another", _of_two_sums(), right=True)
     yield Further("right_from_two_micro_steps_on", _right_from_two())
     for slices in ((), EVERYONE):
         yield Further(f"weights_on_the_wrong_side_{len(slices)}", _on_the_wrong_side(*slices))
@@ -129,6 +130,15 @@ def _of_swaps() -> Schedule:
     read = replace(forward, source=VIEW), replace(backward, source=VIEW)
     finish = (*schedule_of(STRATEGIES["dp"]).finish, *swap)
     return replace(placed, micro_step=(aside, made, *read, back, gone), finish=finish, start=(VIEW,))
+
+
+def _of_two_sums() -> Schedule:
+    """A sum of gradients, and one that grows only where that is not known: nothing reads them."""
+    dp = schedule_of(STRATEGIES["dp"])
+    *before, reset = dp.finish
+    minus, add = scaled(TIED, -1), replace(ADD, source=TIED, into=FRESH)
+    own = replace(ADD, source=GRADIENTS, into=TIED)
+    return replace(dp, finish=(*before, own, add, minus, add, minus, reset))
 
 
 def _right_from_two() -> Schedule:

@@ -98,6 +98,9 @@ def require_norms(names: tuple[str, ...], parts: Sequence[Part]) -> None:
         for axis in (axis.name for axis in program.axes):
             if found[weight.name].get(axis) != (PARTIAL, WHOLE)[program.lies[weight][axis] == WHOLE]:
                 raise KernelError(f"{' * '.join(names)}: along {axis} the norm of {weight} is another")
+    sent = [op for g in step.groups for op in g.schedule.finish if op.kind is Kind.BROADCAST]
+    if any(op.axes != (step.pipe,) for op in sent if op.target is Buffer.NORM):
+        raise KernelError(f"{' * '.join(names)}: a norm is sent to devices that have it: {sent}")
     if unproved := rules_of_norms(step) - accepted_rules():
         raise KernelError(f"{' * '.join(names)}: a norm's line does {', '.join(map(str, unproved))}")
 
