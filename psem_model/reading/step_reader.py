@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from psem_model.reading.part_reader import PartReader
 from psem_model.reading.schedule_keys import PARTS
 from psem_model.reading.schedule_reader import Reader
 from psem_model.reading.toml_lines import Path, shown
-from spec.derivation.nesting import families
+from spec.derivation.nesting import families, outer_first
 from spec.derivation.steps import step_of
 from spec.devices.mesh import ALL_WEIGHTS
 from spec.language.moves import Axis
@@ -151,15 +152,16 @@ class _Steps:
     def orders(self, programs: Iterable[Program]) -> dict[str, tuple[str, ...]]:
         """Of each index the axes that may cut it, the outer one first: as in axes, if not said."""
         family, declared = families(programs), self.file.declared()
-        said: dict[str, tuple[str, ...]] = {}
+        said: dict[str, list[tuple[str, ...]]] = {}  # of all that are renamed to one another
         for index, value in self.tables(("order",)).items():
             path = ("order", index)
             self.file.choose(path, index, family)
-            first = self.file.axes(path, value, declared)
-            of = (*first, *(axis for axis in declared if axis not in first))
-            if said.setdefault(family[index], of) != of:
+            alike = said.setdefault(family[index], [])
+            alike.append(self.file.axes(path, value, declared))
+            found = _in_order(declared, alike)
+            if any(found.index(o) > found.index(i) for one in alike for o, i in pairwise(one)):
                 raise self.file.wrong(path, shown(value), "the order of what it is renamed from, or to")
-        return {index: said.get(of, declared) for index, of in family.items()}
+        return {index: _in_order(declared, said.get(of, [])) for index, of in family.items()}
 
     def groups(self, axes: tuple[str, ...], programs: Iterable[Program]) -> Iterable[Group]:
         """The schedules of the states, each of some weights."""
@@ -183,3 +185,11 @@ class _Steps:
             self.places[number, "weights"] = (*path, "weights")
             self.note(number, schedule, path)
             yield Group(tuple(weights), schedule)
+
+
+def _in_order(declared: tuple[str, ...], said: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    """All axes: those that some of these have, in the order of each; then the others, as declared."""
+    said = tuple(said)
+    there = tuple(axis for axis in declared if any(axis in one for one in said))
+    pairs = {pair for one in said for pair in pairwise(one)}
+    return (*outer_first(there, pairs), *(axis for axis in declared if axis not in there))

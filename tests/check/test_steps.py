@@ -350,6 +350,17 @@ def test_a_move_along_the_outer_axis_of_two_that_cut_an_index_is_rejected(order,
     assert found.at
 
 
+def test_an_order_may_leave_out_axes_that_do_not_cut_what_is_renamed(checked):
+    text = text_of("zero1 * tp+sp * cp-all-gather(other) * cp")
+    said = '[order]\ns = ["context", "other", "tensor"]\nu = ["context", "other"]\n'
+    assert said in text
+    first, s, u, _ = said.split("\n")
+    for order in (said, f"{first}\n{u}\n{s}\n"):
+        assert checked(text.replace(said, order)).accepted
+    with pytest.raises(BadInput, match="renamed"):
+        checked(text.replace(u, 'u = ["other", "context"]'))
+
+
 @pytest.mark.parametrize(
     ("order", "words"),
     [
