@@ -67,7 +67,7 @@ def layers_hold_these_values_for_gradients_that_wait(k: Kernel) -> tuple[Theorem
         _require_needed(k, program)
     for part in (a_matrix_twice(), a_matrix_of_a_mean()):
         _require_needed(k, program_of(part, (Axis("a", stream="b"),)))
-        if {weight.name for weight in multiplied(part)} != {"weight"}:
+        if {weight.name for weight in multiplied(part)} != {w.name for w in part.weights} - {"scale"}:
             raise KernelError(f"{k.claim}: {multiplied(part)} are said to be its matrices")
     _require_fullest_in_rings(k)
     _require_overwritten(k)
@@ -118,12 +118,16 @@ def _require_needed(k: Kernel, program: Program) -> None:
 
 
 def a_matrix_twice() -> Part:
-    """A part that multiplies two values by one matrix: its gradient is a sum of two products."""
+    """A part that multiplies two values by one matrix: its gradient is a sum of two products. And what
+    comes of it by a gate, a product with a matrix of one column.
+    """
     x, weight = Value("x", ("b", "h"), Role.STREAM), Value("weight", ("h", "f"), Role.WEIGHT)
     part = Builder("part", x)
     bent = part.apply("relu", x, replace(x, name="bent", role=Role.ACTIVATION))
     one, other = (part.contract(weight, of, Value(f"{of.name} up", ("b", "f"))) for of in (x, bent))
-    return part.part(part.add(one, other, Value("sum", ("b", "f"), Role.STREAM)))
+    gate = part.contract(x, Value("column", ("h",), Role.WEIGHT), Value("gate", ("b",)))
+    both = part.add(one, other, Value("sum", ("b", "f")))
+    return part.part(part.contract(both, gate, Value("y", ("b", "f"), Role.STREAM)))
 
 
 def a_matrix_of_a_mean() -> Part:

@@ -21,6 +21,7 @@ from spec.plans.placement import gradients_whole
 SAID = "uses", "each", "stays", "sums_whole"
 LAST = Layers(frozenset((-1,)), others=False)
 HELD = HeldUnits(frozenset((ROOT,)), LAST)
+ONE_END = HeldUnits(frozenset((EMBEDDING,)), LAST)  # so the last schedule is that of a norm at the end
 WORDS = (  # what profiles say of states, and of sums
     replace(TEXTBOOK, uses=2, stays=True, held_units=HELD),
     replace(TEXTBOOK, each=True, sums_first=True, held_units=HELD),
@@ -87,9 +88,12 @@ def _require_axes(plan: str, product: Product, parts: Sequence[Part]) -> None:
 def _require_units(plan: str, product: Product, parts: Sequence[Part]) -> None:
     """Raise KernelError unless of units that several parts of a stage use what passes is held whole.
 
-    And of no others; weights that are one vector, or have owners, have no units.
+    And of no others; weights that are one vector, or have owners, have no units. And unless the layers
+    that are held, if anything is gathered, are those that have a schedule of their own.
     """
     plain = derive(product, parts)
+    ops = [op for group in plain.groups for op in group.schedule.micro_step]
+    gathers = any(op.target is Buffer.VIEW and op.axes for op in ops)
     several = {name for name, of in plain.uses.items() if len(of) > 1}
     if {*plain.shared_weights} != (several if product.pipe else set()):
         raise KernelError(f"{plan}: {plain.shared_weights} are said to be on several stages")
@@ -103,9 +107,13 @@ def _require_units(plan: str, product: Product, parts: Sequence[Part]) -> None:
         (Units.PARAMETER, Padding.WEIGHT, set[str]()),
         (Units.LARGEST, Padding.ELEMENT, set[str]()),
     ):
-        held = HELD if (units, padding) == (Units.ROOT, Padding.ELEMENT) else NONE_HELD
+        held = ONE_END if (units, padding) == (Units.ROOT, Padding.ELEMENT) else NONE_HELD
         profile = replace(TEXTBOOK, units=units, padding=padding, held_units=held)
-        schedules = _by_weight(derive(product, parts, profile=profile))
+        step = derive(product, parts, profile=profile)
+        some = (held if gathers else NONE_HELD).layers
+        if step.held_layers not in {some, some.rest} - {NONE_HELD.layers}:
+            raise KernelError(f"{plan}: layers {step.held_layers} are said to have their own schedule")
+        schedules = _by_weight(step)
         if whole and units is Units.LAYER:
             clips = _by_weight(derive(product, parts, clip=True, profile=profile))
             if any(clips[name].micro_step != schedules[name].micro_step for name in whole):

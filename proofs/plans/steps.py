@@ -347,9 +347,6 @@ def _require_placed(plan: str, product: Product, parts: Sequence[Part], typed: S
         of_all = group.layers == EVERY_LAYER and not {*group.weights} <= step.root
         if not (waits and leaves) or (held and (held != says or of_all)):
             raise KernelError(f"{plan}: {group.weights} are placed otherwise than the profile says")
-    of_some = {group.layers for group in step.groups} - {EVERY_LAYER}
-    if step.held_layers not in (of_some or {EVERY_LAYER}):
-        raise KernelError(f"{plan}: other layers are said to have a schedule of their own")
     _require_each_layer_once(plan, step)
 
 
