@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import combinations_with_replacement, product
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from spec.derivation.programs import FROM_SLICES, program_of
 from spec.devices.hierarchy import device_number
 from spec.devices.layouts import WHOLE, LayoutError, Lies, along
 from spec.devices.mesh import Axes, first_element
-from spec.language.moves import move_of
+from spec.language.moves import Axis, move_of
 from spec.language.programs import Program
 from spec.language.steps import Step
 from spec.models.parts import parts
@@ -27,6 +27,7 @@ from spec.plans.model_strategies import MODEL_AXES
 MODEL = Transformer(
     1, 8, 4, 4, 2, 32, 16, gated=True, function="silu", norm="rms_norm", experts=4, chosen=2
 )
+THREE = "tp+sp", "cp-all-gather", "cp"  # axes that cut one index, of which two cut another
 SIZES = (2, 3)  # devices along the two axes
 POSITIONS = range(12)  # of an index
 
@@ -53,6 +54,7 @@ def slices_are_chunks_along_the_inner_axis(k: Kernel) -> tuple[Theorem, ...]:
     """
     pairs = (*combinations_with_replacement(MODEL_AXES, 2), ("ep", "tp+sp"))  # and one the other way
     moved = [names for names in pairs if _require_orders(names)]
+    _require_cut((program_of(parts(MODEL)[1], _axes(THREE)),))
     _require_refused(k)
     _require_within_turns(k)
     if not moved:
@@ -75,20 +77,22 @@ def slices_are_chunks_along_the_inner_axis(k: Kernel) -> tuple[Theorem, ...]:
     return joined, apart
 
 
+def _axes(names: Iterable[str]) -> tuple[Axis, ...]:
+    """Axes of several factors, each of a name of its own."""
+    return tuple(replace(MODEL_AXES[name], name=f"{name}_{i}") for i, name in enumerate(names))
+
+
 def _require_orders(names: tuple[str, str]) -> bool:
     """Raise KernelError unless the moves that are derived along two axes leave chunks.
 
     In another order of the axes that cut an index, `check_orders` is to reject just those that do not.
     Whether there are any.
     """
-    axes = tuple(replace(MODEL_AXES[name], name=f"{name}_{i}") for i, name in enumerate(names))
+    axes = _axes(names)
     devices = tuple(axis.name for axis in axes)
     programs = tuple(program_of(part, axes, FROM_SLICES) for part in parts(MODEL))
     derived = axis_orders(programs)
-    values = [lies for program in programs for lies in program.lies.values()]
-    twice = {i for i in derived if any(all(lies[a].index == i for a in devices) for lies in values)}
-    if cut_twice(Step(programs, (), orders=derived)) != {index: derived[index] for index in twice}:
-        raise KernelError(f"{names}: both axes cut {twice}, and others are said")
+    _require_cut(programs)
     if not _renamed_are_alike(programs, derived):
         raise KernelError(f"{names}: an index that is renamed is cut otherwise")
     orders = {"": derived} | {i: derived | {i: order[::-1]} for i, order in derived.items()}
@@ -108,6 +112,18 @@ def _require_orders(names: tuple[str, str]) -> bool:
     for index, found in orders.items():
         _require_said(names, programs, found, right[index] or not index)
     return not all(right.values())
+
+
+def _require_cut(programs: tuple[Program, ...]) -> None:
+    """Raise KernelError unless those axes are said that cut an index of a value together."""
+    derived, cut = axis_orders(programs), dict[str, set[str]]()
+    for lies in (lies for program in programs for lies in program.lies.values()):
+        for index in derived:
+            together = {axis.name for axis in programs[0].axes if lies[axis.name].index == index}
+            cut[index] = cut.get(index, set()) | (together if len(together) > 1 else set())
+    found = {i: tuple(axis for axis in derived[i] if axis in cut[i]) for i in derived if cut[i]}
+    if cut_twice(Step(programs, (), orders=derived)) != found:
+        raise KernelError(f"{programs[0].axes}: axes cut {found} together, and others are said")
 
 
 def _require_said(
