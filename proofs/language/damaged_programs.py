@@ -347,20 +347,22 @@ def damaged_loops(program: Program) -> Iterator[Program]:
             yield _with_lines(program, {move: replace(move, by=by)})
 
 
-def merged_in_slices(program: Program, axis: Axis) -> tuple[Program, Program]:
-    """A program on one more axis, along which what merges is in slices of features; and one along which
-    by what it merges is in slices of rows, and nothing else.
+def merged_in_slices(program: Program, axis: Axis) -> tuple[Program, Program, Program]:
+    """A program on one more axis, along which what merges is in slices of features; and two along which
+    just it, or just what it merges by, is in slices of rows.
     """
     more = {axis.name: WHOLE}
     lies = {value: found | more for value, found in program.lies.items()}
     there = replace(program, axes=(axis, *program.axes), lies=lies)
     of, by = (move for move in program.moves if move.by)
-    after, found = _with_lines(there, {of: by, by: of}), list[Program]()
-    for each, move, index in ((after, of, of.value.indices[-1]), (there, by, by.value.indices[0])):
+    after = _with_lines(there, {of: by, by: of})
+    features, rows = of.value.indices[-1], by.value.indices[0]
+
+    def in_slices(each: Program, move: Move, index: str) -> Program:
         away, home = (Way(axis.name, *w) for w in ((WHOLE, along(index)), (along(index), WHOLE)))
-        found.append(_brought(_brought(each, move.value, [away]), move.makes, [home]))
-    right, wrong = found
-    return right, wrong
+        return _brought(_brought(each, move.value, [away]), move.makes, [home])
+
+    return in_slices(after, of, features), in_slices(after, of, rows), in_slices(there, by, rows)
 
 
 def _with_loops_cut(program: Program) -> Iterator[Program]:

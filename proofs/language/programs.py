@@ -301,9 +301,9 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     require_right([of_no_turn, *_right_ones()])
     another = with_another_added(program_of(used_twice(), (TENSOR,)))
     mixed, within = (program_of(talking_heads(), axes) for axes in ((RING,), SEVERAL[0]))
-    in_slices, wrong_slices = merged_in_slices(mixed, Axis("features"))
+    in_slices, *wrong_slices = merged_in_slices(mixed, Axis("features"))
     require_right([in_slices])
-    others = *sent_home, another, *without_moves(mixed), *damaged_loops(within), wrong_slices
+    others = *sent_home, another, *without_moves(mixed), *damaged_loops(within), *wrong_slices
     for damaged in (*damaged_rings(ring), *with_less_kept(sliced), *others):
         must_reject(check_program, damaged)
     for line, damaged in (*with_other_functions(ring), *with_other_functions(sliced)):

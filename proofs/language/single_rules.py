@@ -256,7 +256,8 @@ def require_renamed() -> None:
 
 def require_loops(part: Part, outer: Axis, inner: Axis) -> None:
     """Raise KernelError unless in each turn of one ring all of another's pass, and what is of a turn's
-    keys alone merges; and unless what moves along an axis beside a ring does so outside its turns.
+    keys alone merges, moved as what is in terms; and unless what moves along an axis beside a ring does
+    so outside its turns.
     """
     program = program_of(part, (outer, inner))
     for lines in (program.forward, program.backward):
@@ -273,6 +274,9 @@ def require_loops(part: Part, outer: Axis, inner: Axis) -> None:
     }
     if merges != {"merge"}:
         raise KernelError(f"{part.name}: what is of a turn's keys alone is moved by {merges}")
+    for move in program.moves:
+        if move.before not in (WHOLE, PARTIAL, along(move.before.index)):
+            raise KernelError(f"{move}: it is not said to be of what is whole, in terms, or cut")
     beside = program_of(part, (outer, replace(MODEL_AXES["cp-all-to-all"], name="heads")))
     if any(beside.is_in_turns(move.value) for move in beside.moves if not move.in_turns):
         raise KernelError(f"{part.name}: in each turn of a ring something is moved along another axis")
