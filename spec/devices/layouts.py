@@ -83,14 +83,6 @@ class Contraction(NamedTuple):
     def __str__(self) -> str:
         return f"{' '.join(self.left)}, {' '.join(self.right)} -> {' '.join(self.out)}"
 
-    @property
-    def backward(self) -> tuple[Contraction, Contraction]:
-        """The contractions that give the cotangents of left and of right, from that of out."""
-        return (
-            Contraction(self.out, self.right, self.left),
-            Contraction(self.left, self.out, self.right),
-        )
-
 
 def contract(contraction: Contraction, left: Lie, right: Lie) -> Lie:
     """The layout rule. Raises LayoutError where slices do not meet, or a product is not linear."""

@@ -160,8 +160,6 @@ def _pulled_back(
         other = operation.reads[1 - place]
         reads = (made, other) if place == 0 else (other, made)
         back = Operation(Does.CONTRACT, reads, value)
-        if back.contraction != operation.contraction.backward[place]:
-            raise LayoutError(f"{operation}: its transpose is not {back.contraction}")
         return back, [cotangent if v == made else known[v] for v in reads]
     if operation.does is Does.RENAME:
         renamed = tuple((new, old) for old, new in operation.renamed)

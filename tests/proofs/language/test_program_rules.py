@@ -344,9 +344,9 @@ MUTANTS = [
     ),
     (
         "the backward contraction keeps what is summed",
-        "layouts.py",
-        "            Contraction(self.out, self.right, self.left),\n",
-        "            Contraction(self.out, self.right, self.out),\n",
+        "meaning/terms.py",
+        "back = Operation(Does.CONTRACT, reads, value)",
+        "back = Operation(Does.CONTRACT, reads, made)",
         "derived_programs_do_what_one_device_does",
     ),
     (
