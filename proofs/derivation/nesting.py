@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import combinations_with_replacement, product
+from itertools import chain, combinations, combinations_with_replacement, permutations, product
 from typing import Any, NamedTuple
 
 from proofs.claim import claim
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.terms import Not
 from spec.checking.steps import check_orders, cut_twice
-from spec.derivation.nesting import AxisOrders, axis_orders, families
+from spec.derivation.nesting import AxisOrders, axes_in_order, axis_orders, families
 from spec.derivation.programs import FROM_SLICES, program_of
 from spec.devices.hierarchy import device_number
 from spec.devices.layouts import WHOLE, LayoutError, Lies, along
@@ -55,6 +55,7 @@ def slices_are_chunks_along_the_inner_axis(k: Kernel) -> tuple[Theorem, ...]:
     pairs = (*combinations_with_replacement(MODEL_AXES, 2), ("ep", "tp+sp"))  # and one the other way
     moved = [names for names in pairs if _require_orders(names)]
     _require_cut((program_of(parts(MODEL)[1], _axes(THREE)),))
+    _require_in_order(k)
     _require_refused(k)
     _require_within_turns(k)
     if not moved:
@@ -141,6 +142,17 @@ def _require_said(
             accepted = False
         if accepted is not right:
             raise KernelError(f"{names}: {'accepts' if accepted else 'rejects'} {orders}")
+
+
+def _require_in_order(k: Kernel) -> None:
+    """Raise KernelError unless axes are in the first order that has the outer of each pair first, if there
+    is one: of three axes, and all pairs.
+    """
+    every = [*permutations(THREE, 2)]
+    for pairs in chain.from_iterable(combinations(every, n) for n in range(len(every) + 1)):
+        fit = (o for o in permutations(THREE) if all(o.index(a) < o.index(b) for a, b in pairs))
+        if axes_in_order(THREE, {*pairs}) != next(fit, THREE):
+            raise KernelError(f"{k.claim}: of {pairs} the order is {axes_in_order(THREE, {*pairs})}")
 
 
 def _require_refused(k: Kernel) -> None:

@@ -11,7 +11,7 @@ from psem_model.reading.part_reader import PartReader
 from psem_model.reading.schedule_keys import PARTS
 from psem_model.reading.schedule_reader import Reader
 from psem_model.reading.toml_lines import Path, shown
-from spec.derivation.nesting import families, outer_first
+from spec.derivation.nesting import axes_in_order, families
 from spec.derivation.steps import step_of
 from spec.devices.mesh import ALL_WEIGHTS
 from spec.language.moves import Axis
@@ -192,4 +192,4 @@ def _in_order(declared: tuple[str, ...], said: Iterable[tuple[str, ...]]) -> tup
     said = tuple(said)
     there = tuple(axis for axis in declared if any(axis in one for one in said))
     pairs = {pair for one in said for pair in pairwise(one)}
-    return (*outer_first(there, pairs), *(axis for axis in declared if axis not in there))
+    return (*axes_in_order(there, pairs), *(axis for axis in declared if axis not in there))

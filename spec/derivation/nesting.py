@@ -81,11 +81,11 @@ def axis_orders(programs: tuple[Program, ...]) -> AxisOrders:
     pairs: dict[str, set[tuple[str, str]]] = {}
     for each in needed(programs):
         pairs.setdefault(family[each.of], set()).add((each.outer, each.inner))
-    found = {of: outer_first(axes, pairs.get(of, set())) for of in {*family.values()}}
+    found = {of: axes_in_order(axes, pairs.get(of, set())) for of in {*family.values()}}
     return {index: found[of] for index, of in family.items()}
 
 
-def outer_first(axes: tuple[str, ...], pairs: set[tuple[str, str]]) -> tuple[str, ...]:
+def axes_in_order(axes: tuple[str, ...], pairs: set[tuple[str, str]]) -> tuple[str, ...]:
     """The axes, the outer of each pair first; as they are where pairs contradict one another."""
     found: list[str] = []
     while len(found) < len(axes):
