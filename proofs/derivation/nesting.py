@@ -145,7 +145,7 @@ def _require_said(
 
 
 def _require_in_order(k: Kernel) -> None:
-    """Raise KernelError unless three axes are in the first order that fits all pairs, if there is one."""
+    """Raise KernelError unless three axes are in the first order that fits all pairs, if one does."""
     every = [*permutations(THREE, 2)]
     for pairs in chain.from_iterable(combinations(every, n) for n in range(len(every) + 1)):
         fit = (o for o in permutations(THREE) if all(o.index(a) < o.index(b) for a, b in pairs))
