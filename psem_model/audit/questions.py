@@ -71,10 +71,10 @@ def needed(facts: Sequence[Bool], goal: Bool, dropped: Sequence[Sequence[int]]) 
     """Whether a goal does not follow without these facts, by their numbers, dropped together; of each.
 
     The others can hold, then, and not the goal. All is asked in one text while all real variables are
-    one, or zero; the rest one by one.
+    one, zero, or minus one; the rest one by one.
     """
     found = [False] * len(dropped)
-    for value in (1, 0):
+    for value in (1, 0, -1):
         left = [i for i, known in enumerate(found) if not known]
         said = [*facts, Not(goal), *all_are(value, [*facts, goal])]
         answers = glance_without(said, [dropped[i] for i in left], LIMIT)
