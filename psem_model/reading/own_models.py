@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from psem_model.reading.part_reader import PartReader
+from psem_model.reading.part_reader import PartReader, require_own_weights
 from psem_model.reading.toml_lines import File, Path, content_of, shown
 from psem_model.reading.words import MOST_LAYERS
 from psem_model.text.files import read_text
@@ -52,7 +52,8 @@ class _Model:
         parts = tuple(map(self.part, file.once(("parts",), names, "part")))
         layers = self.layers(parts)
         self.require_chain(parts)
-        self.require_own_weights(parts)
+        require_own_weights(file, parts)
+        self.require_alike(parts)
         lengths = self.lengths(parts)
         self.require_no_samples(parts, lengths)
         return Custom(parts, layers, tuple(lengths.items()))
@@ -97,15 +98,12 @@ class _Model:
                 expected = f"the indices of what the layer takes, {part.takes}"
                 raise self.file.wrong((part.name, "gives"), str(part.gives), expected)
 
-    def require_own_weights(self, parts: tuple[Part, ...]) -> None:
-        """Raise BadInput for a weight of a layer that another part has, too, or of two shapes."""
+    def require_alike(self, parts: tuple[Part, ...]) -> None:
+        """Raise BadInput for a weight of two parts, of two shapes."""
         known: dict[str, tuple[Part, tuple[str, ...]]] = {}
         for part in parts:
             for weight in part.weights:
                 other, indices = known.setdefault(weight.name, (part, weight.indices))
-                if other is not part and (is_layer(part.name) or is_layer(other.name)):
-                    expected = f"a name of its own: {other.name} has {weight.name}"
-                    raise self.file.wrong((part.name, "weights"), shown(weight.name), expected)
                 if indices != weight.indices:
                     expected = f"{weight.name}[{' '.join(indices)}], as in {other.name}"
                     raise self.file.wrong((part.name, "weights"), str(weight), expected)

@@ -13,6 +13,7 @@ from spec.devices.layouts import PARTIAL, WHOLE, Layout, Lies, along
 from spec.language.moves import COLLECTIVE, IN_TURNS, Axis, Move, turns_of, with_turns
 from spec.language.programs import Line, Program
 from spec.language.turns import is_in_turns
+from spec.models.transformer import is_layer
 from spec.models.values import LOG_TOTAL, OPERANDS, WRITTEN, Does, Operation, Part, Role, Value, misfit
 
 PART = (
@@ -366,6 +367,17 @@ class PartReader:
         if not found:
             raise self.file.missing(path, "names", 'names = ["s -> u"]: the indices it renames')
         return tuple(found)
+
+
+def require_own_weights(file: File, parts: Iterable[Part]) -> None:
+    """Raise BadInput for a weight of a layer that another part has: of which layer is not said."""
+    known: dict[str, str] = {}
+    for part in parts:
+        for weight in part.weights:
+            other = known.setdefault(weight.name, part.name)
+            if other != part.name and (is_layer(part.name) or is_layer(other)):
+                expected = f"a name of its own: {other} has {weight.name}"
+                raise file.wrong((part.name, "weights"), shown(weight.name), expected)
 
 
 def _named(name: str, indices: tuple[str, ...], role: Role, width: int) -> Value:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from psem_model.reading.part_reader import PartReader
+from psem_model.reading.part_reader import PartReader, require_own_weights
 from psem_model.reading.schedule_keys import PARTS
 from psem_model.reading.schedule_reader import Reader
 from psem_model.reading.toml_lines import Path, shown
@@ -20,7 +20,7 @@ from spec.language.schedule import Schedule
 from spec.language.steps import Group, Step
 from spec.models.opaque import opaque
 from spec.models.training import Loss, Training
-from spec.models.transformer import INDICES, is_layer
+from spec.models.transformer import INDICES
 from spec.plans.model_strategies import KEYS, POSITIONS, SAMPLES
 
 TOP = ("axes", "stages", "parts", "training", "cuts", "order", "states")
@@ -84,7 +84,7 @@ class _Steps:
             programs.append(PartReader(file, self.places, name, cuts).program())
             self.places.setdefault((name, "takes"), ("parts",))  # of one that takes nothing
         self.require_indices(cuts, programs)
-        self.require_own_weights(programs)
+        require_own_weights(self.file, [program.part for program in programs])
         groups = tuple(self.groups(axes, programs))
         return Step(tuple(programs), groups, stages, self.orders(programs))
 
@@ -138,16 +138,6 @@ class _Steps:
                 if index:
                     usual = {SAMPLES, POSITIONS, KEYS} - {*there}  # other models' have them
                     self.file.choose((*path, key), index, [*there, *sorted(usual)])
-
-    def require_own_weights(self, programs: Iterable[Program]) -> None:
-        """Raise BadInput for a weight of a layer that another part has: of which layer is not said."""
-        known: dict[str, str] = {}
-        for name, weights in ((program.part.name, program.part.weights) for program in programs):
-            for weight in weights:
-                other = known.setdefault(weight.name, name)
-                if other != name and (is_layer(name) or is_layer(other)):
-                    expected = f"a name of its own: {other} has {weight.name}"
-                    raise self.file.wrong((name, "weights"), shown(weight.name), expected)
 
     def orders(self, programs: Iterable[Program]) -> dict[str, tuple[str, ...]]:
         """Of each index the axes that may cut it, the outer one first: as in axes, if not said."""
