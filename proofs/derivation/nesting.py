@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 from proofs.claim import claim
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.terms import Not
+from spec.checking.programs import check_program
 from spec.checking.steps import check_orders, cut_twice
 from spec.derivation.nesting import AxisOrders, axes_in_order, axis_orders, families
-from spec.derivation.programs import FROM_SLICES, program_of
+from spec.derivation.programs import EVERYTHING, FROM_SLICES, NOTHING, PAIRS, program_of
 from spec.devices.hierarchy import device_number
 from spec.devices.layouts import WHOLE, LayoutError, Lies, along
 from spec.devices.mesh import Axes, first_element
@@ -28,7 +29,15 @@ MODEL = Transformer(
     1, 8, 4, 4, 2, 32, 16, gated=True, function="silu", norm="rms_norm", experts=4, chosen=2
 )
 THREE = "tp+sp", "cp-all-gather", "cp"  # axes that cut one index, of which two cut another
-SIZES = (2, 3)  # devices along the two axes
+EACH_THREE = (
+    ("cp", "cp", "cp", NOTHING),
+    ("cp-all-gather", "cp-all-gather", "cp-all-gather", PAIRS),
+    ("cp-all-to-all", "cp-all-to-all", "cp-all-to-all", EVERYTHING),
+    ("tp+sp", "ep", "cp", FROM_SLICES),
+    ("cp", "tp+sp", "cp-all-to-all", PAIRS),
+    ("ep", "cp-all-gather", "tp+sp", FROM_SLICES),
+)  # and what is made again
+SIZES = (2, 3, 2)  # devices along the axes
 POSITIONS = range(12)  # of an index
 
 
@@ -55,6 +64,8 @@ def slices_are_chunks_along_the_inner_axis(k: Kernel) -> tuple[Theorem, ...]:
     pairs = (*combinations_with_replacement(MODEL_AXES, 2), ("ep", "tp+sp"))  # and one the other way
     moved = [names for names in pairs if _require_orders(names)]
     _require_cut((program_of(parts(MODEL)[1], _axes(THREE)),))
+    for *three, again in EACH_THREE:
+        _require_chunks(_axes(three), again)
     _require_in_order(k)
     _require_refused(k)
     _require_within_turns(k)
@@ -113,6 +124,17 @@ def _require_orders(names: tuple[str, str]) -> bool:
     for index, found in orders.items():
         _require_said(names, programs, found, right[index] or not index)
     return not all(right.values())
+
+
+def _require_chunks(axes: tuple[Axis, ...], again: str) -> None:
+    """Raise KernelError unless a layer's program along axes is accepted, and its moves leave chunks."""
+    program, devices = program_of(parts(MODEL)[1], axes, again), tuple(axis.name for axis in axes)
+    check_program(program)
+    orders = axis_orders((program,))
+    check_orders((program,), orders)
+    for move in _moved((program,), devices):
+        if not _leaves(move, orders, devices):
+            raise KernelError(f"{devices}: {move} leaves no chunks in {orders}")
 
 
 def _require_cut(programs: tuple[Program, ...]) -> None:
@@ -220,7 +242,9 @@ def _moved(programs: Sequence[Program], devices: Axes) -> dict[Moved, Program]:
 
 def _leaves(move: Moved, found: AxisOrders, devices: Axes) -> bool:
     """Whether a move leaves each device its chunk of every index."""
-    return all(_leaves_chunks(move, found, devices, at) for at in product(*map(range, SIZES)))
+    return all(
+        _leaves_chunks(move, found, devices, at) for at in product(*map(range, SIZES[: len(devices)]))
+    )
 
 
 def _renames(program: Program) -> tuple[Operation, ...]:
