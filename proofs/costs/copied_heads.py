@@ -115,8 +115,8 @@ def _require_all_else_is_cut(k: Kernel) -> None:
     """Raise KernelError unless weights are cut, and gradients summed, along copies as along their axis,
     but for heads: along those that share a key-value head, if they have these.
     """
-    axes = MODEL_AXES["tp+sp"], copies_within(MODEL_AXES["tp+sp"])
-    for part in parts(SHAPE):
+    for name, part in product(("tp", "tp+sp"), parts(SHAPE)):
+        axes = MODEL_AXES[name], copies_within(MODEL_AXES[name])
         program = program_of(part, axes)
         for weight in part.weights:
             index, within = (each.rest(weight, part).index for each in axes)
@@ -124,5 +124,8 @@ def _require_all_else_is_cut(k: Kernel) -> None:
             if within != (shares if index == "g" else index):
                 raise KernelError(f"{k.claim}: {weight} is cut along {within} within {index}")
             summed = [axis.name in program.summed_over(weight) for axis in axes]
-            if summed != [not index, not within]:
+            if name == "tp+sp" and summed != [not index, not within]:
                 raise KernelError(f"{k.claim}: the gradient of {weight} is summed over {summed}")
+            whole = [axis.name in program.whole_over(weight) for axis in axes]
+            if whole != [not (index or summed[0]), not (within or summed[1])]:
+                raise KernelError(f"{k.claim}: the gradient of {weight} is whole over {whole}")

@@ -25,7 +25,7 @@ from spec.models.transformer import (
 
 COUNT, TOKENS = 7, 4
 KINDS = frozenset({STRAIGHT, DENSE}), USUAL, USUAL
-WINDOWS = 0, TOKENS, 1, TOKENS + 1
+WINDOWS = 0, TOKENS, TOKENS, 1, TOKENS + 1
 SOME = [
     Layers(frozenset(numbers), others)
     for numbers in ((), (1, -1), (-COUNT,), (0, -COUNT, 5, COUNT + 2, -COUNT - 1))
@@ -99,8 +99,8 @@ def _of_masks(model: Transformer) -> Iterator[tuple[str, Any, Any]]:
             model, masked=given, distances=distances, spread_keys=True, kv_heads=groups, heads=4
         )
         found, flat = with_masks(some, TOKENS), {*[FLAT] * (groups == 2)}
-        for n in range(12):
-            window, alone = WINDOWS[n % 4], given and not distances
+        for n in range(15):
+            window, alone = WINDOWS[n % len(WINDOWS)], given and not distances
             masked = {*[MASKED] * (alone or window in within)}
             yield f"layer {n}", found.layer_kind(n), KINDS[n % 3] | masked | flat
             yield f"mask {n}", some.is_given_mask(window, TOKENS), given or window in within

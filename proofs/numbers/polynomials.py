@@ -37,6 +37,8 @@ EXPRESSIONS: tuple[Callable[[Any, Any], Any], ...] = (  # each is compared with 
     lambda n, m: 12 - n * m,
     lambda n, m: (n + m) * 0,
     lambda n, m: m**-1 + n + 1,
+    lambda n, m: n * m**-2,
+    lambda _, m: 5 * m**-2,
 )
 LARGE = (1, 2, 9, 40, 10**6 + 3)  # roots
 

@@ -71,7 +71,8 @@ def require_accepted(names: tuple[str, ...], parts: Sequence[Part]) -> None:
     thrice = replace(step, programs=(*step.programs, *step.programs[:1] * 2), pipe=PIPELINE)
     if not {weight.name for weight in parts[0].weights} <= {*thrice.shared_weights}:
         raise KernelError(f"{plan}: a weight of three parts is on one stage alone")
-    if step.root != ends or clips != [False, bool(others)]:
+    layers = replace(step, programs=tuple(p for p in step.programs if is_layer(p.part.name)))
+    if step.root != ends or layers.root or clips != [False, bool(others)]:
         raise KernelError(f"{plan}: its root is {step.root}, or it is not said to clip")
     require_as_profiles_say(plan, product, parts)
     _require_placed(plan, product, parts, step)

@@ -197,8 +197,7 @@ class Transformer:
 
     def windows_of(self, first: int, after: int) -> frozenset[Number]:
         """The windows that layers have, from `first` to `after`."""
-        layers = range(first, min(after, first + max(1, len(self.windows))))
-        return frozenset(map(self.window, layers))
+        return frozenset(map(self.window, range(first, after)))
 
     def layer_kind(self, layer: int) -> LayerKind:
         """How a layer differs from most."""

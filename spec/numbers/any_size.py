@@ -124,7 +124,7 @@ class Comparison:
     def exceptions(self) -> dict[str, set[int]]:
         """The numbers for which numbers that differ are equal all the same, of each size."""
         found: dict[str, set[int]] = {}
-        for difference in self.differences:
+        for difference in map(_whole, self.differences):
             names = difference.names
             if len(names) == 1:
                 found.setdefault(names[0], set()).update(_roots(difference))
@@ -160,8 +160,8 @@ def _may_vanish(number: Polynomial) -> bool:
 
 @lru_cache(maxsize=4096)
 def _roots(number: Polynomial) -> list[int]:
-    """The whole numbers from 1 on for which a polynomial in one size is 0."""
-    terms = {sum(e for _, e in factors): int(times) for factors, times in _whole(number).terms}
+    """The whole numbers from 1 on for which a polynomial in one size is 0, of whole coefficients."""
+    terms = {sum(e for _, e in factors): int(times) for factors, times in number.terms}
     return whole_roots([terms.get(e, 0) for e in range(max(terms) + 1)])
 
 

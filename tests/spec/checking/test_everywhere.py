@@ -14,7 +14,7 @@ from spec.derivation.schedules import schedule_of
 from spec.language.schedule import MICRO_STEPS, Buffer, Kind, Monomial, Op, Phase, Span
 from spec.meaning.reference import first_divergence
 from spec.models.states import POLICIES
-from spec.models.training import Training
+from spec.models.training import Loss, Training
 from spec.plans.placement import BATCH
 from spec.plans.strategies import STRATEGIES
 from tests.support.polynomials import with_error, with_roots
@@ -68,6 +68,13 @@ def test_where_an_error_in_two_sizes_vanishes_is_said_as_a_condition():
     assert not found.accepted
     assert "batch - micro_steps" in map(str, found.found[0].conditions)
     assert {BATCH: 3, MICRO_STEPS: 3} in [dict(one.sizes) for one in found.right_for]
+
+
+def test_a_number_of_devices_that_is_right_is_found_where_the_error_is_of_micro_steps_too():
+    fifth = Monomial(Fraction(1, 5), ((MICRO_STEPS, -1),))
+    scale = Op(Kind.SCALE, Phase.REDUCE, Buffer.GRADIENTS, by=fifth)
+    mean = replace(DP, training=Training(Loss.MEAN), finish=(scale, *DP.finish))
+    assert right(mean) == [{BATCH: 5}]
 
 
 def test_what_is_rejected_in_general_is_right_where_no_one_else_is():
