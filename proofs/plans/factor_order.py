@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations_with_replacement, permutations, product
@@ -49,6 +50,7 @@ def order_of_factors_nests_shards_only(k: Kernel) -> tuple[Theorem, ...]:
     _schedules_are_alike(k)
     _require_refused(k)
     _require_alike(k)
+    _require_in_any_order(k)
     return (
         _modes_are_the_factors(k.part("merging")),
         _costs_are_alike(k.part("costs")),
@@ -133,6 +135,32 @@ def _require_alike(k: Kernel) -> None:
             raise KernelError(f"{k.claim}: {state.value} is placed otherwise where an axis is cut")
         if restricted(STRATEGIES["zero-offload"], ()).rest(state).host:
             raise KernelError(f"{k.claim}: {state.value} is on the host, along no axis")
+
+
+def _require_in_any_order(k: Kernel) -> None:
+    """Raise KernelError unless axes are what their factors say, wherever in a product these stand.
+
+    Axes that cut samples alone are in its order. States over all axes are so along those that no factor
+    places them on, but for stages.
+    """
+    some = [("dp", "z"), ("hsdp+all", "m", "n"), ("pp", "p"), ("tp", "a"), ("cp", "b"), ("ep", "c")]
+    some.append(("zero1", "c"))
+    own = dict(z="dp", c="zero1", p="dp")
+    for first in range(len(some)):
+        order = some[first:] + some[:first]
+        placed = Product(tuple(factor(*each) for each in order))
+        samples = tuple(a for name, *axes in order if name in ("dp", "hsdp+all") for a in axes)
+        if (placed.pipe, placed.batch_axes) != ("p", samples):
+            raise KernelError(f"{k.claim}: stages {placed.pipe}, samples {placed.batch_axes}: {order}")
+        states = placed.states_of(("a", "b", "c", "p"))
+        for axis, state in product("zmnabcp", State):
+            one = STRATEGIES[own.get(axis, "hsdp")]
+            if states.mode(state, axis) is not one.mode(state, one.axes[0 if axis == "m" else -1]):
+                raise KernelError(f"{k.claim}: {state.value} is placed otherwise along {axis}: {order}")
+    for name in ("pp", "tp", "dp"):
+        with suppress(ValueError):
+            factor(name, "a", "b")
+            raise KernelError(f"{k.claim}: {name} is along two axes")
 
 
 def _bracketed(factors: Sequence[Factor]) -> Product:
