@@ -14,7 +14,7 @@ from spec.models.custom import Custom
 from spec.models.opaque import Opaque
 from spec.models.parts import parts
 from spec.models.profiles import TEXTBOOK, realised_parts
-from spec.models.transformer import DENSE, INDICES, USUAL, Transformer
+from spec.models.transformer import DENSE, INDICES, STRAIGHT, USUAL, Transformer
 from spec.models.values import Role
 from spec.numbers.arithmetic import Number
 from spec.plans.model_strategies import MODEL_AXES
@@ -56,6 +56,9 @@ def largest_are_found(k: Kernel) -> None:
         has = largest_part(replace(GPT, vocabulary=words))
         if has != expected:
             raise KernelError(f"{k.claim}: the largest part has {has} weights, not {expected}")
+    several = replace(LLAMA, vocabulary=1000, kinds=(frozenset({STRAIGHT}), USUAL))
+    if largest_part(several) != 1000 * LLAMA.hidden + LLAMA.hidden:
+        raise KernelError(f"{k.claim}: of two kinds of layers the head is not the largest part")
 
 
 def own_model_is_alike(k: Kernel) -> None:
@@ -120,10 +123,11 @@ def experts_weights_are_counted(k: Kernel, model: Transformer) -> tuple[Theorem,
         active(several) == all_of_wide + layers * h * model.experts, active(wide) == all_of_wide
     )
     unlike = replace(model, dense=8, kinds=(frozenset({DENSE}), USUAL), further=further)
+    of_both, dense_last = (replace(unlike, layers=2, kinds=unlike.kinds[::n]) for n in (1, -1))
     two, one = (sum(parameters(replace(unlike, layers=n)).values()) for n in (2, 1))
     has = further_elements(replace(unlike, layers=2))
     return (
-        k.prove("a_token_passes_so_many_weights", passed),
+        k.prove("a_token_passes_so_many_weights", And(passed, active(of_both) == active(dense_last))),
         k.prove("further_modules_have", has == further * (two - one + 2 * h * h + 3 * h)),
     )
 

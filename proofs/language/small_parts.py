@@ -142,13 +142,20 @@ def many_uses() -> Part:
 
 
 def product_of_weights() -> Part:
-    """Two products, and between them one with that of two weights, each cut along its own index."""
+    """Two products, and between them one with that of two weights, each cut along its own index.
+
+    And one with what two constants make.
+    """
     two = projection()
     up, down = two.operations
     work = Builder("product_of_weights", two.takes)
     inner, outer = (Value(n, i, Role.WEIGHT) for n, i in (("inner", ("f", "g")), ("outer", ("g", "n"))))
     both = work.contract(inner, outer, Value("both", ("f", "n")))
     wide = work.contract(up.reads[0], up.reads[1], up.makes)
+    ones = (Value(name, ("f",), Role.CONSTANT) for name in ("ones", "others"))
+    of_ones = work.contract(*ones, Value("of_ones", ("f",)))
+    squares = work.apply("square", of_ones, replace(of_ones, name="squares"))
+    wide = work.contract(wide, squares, replace(wide, name="scaled"))
     narrow = work.contract(wide, both, Value("narrow", ("b", "s", "n")))
     last = replace(down.reads[1], indices=("n", "h"))
     return work.part(work.contract(narrow, last, down.makes))

@@ -60,7 +60,13 @@ MODELS = (  # which between them have all that models may have
         dense=6,
         dropout=frozenset({"shares", "output"}),
     ),
-    replace(LLAMA, latent=Latent(3, 0, 1, 3), parallel=True, biases=frozenset({"output", "mlp"})),
+    replace(
+        LLAMA,
+        norms=OF_LAYERS | {"attention_sum"},
+        latent=Latent(3, 0, 1, 3),
+        parallel=True,
+        biases=frozenset({"output", "mlp"}),
+    ),
     replace(
         WITH_EXPERTS,
         latent=Latent(3, 5, 1, 3),
@@ -127,6 +133,7 @@ def require_equations(claim: str) -> None:
     for model, function in zip((MODELS[1], *in_steps), READ_BACKWARD, strict=True):
         _require_equations(claim, replace(model, function=function), IN_FULL)
     _require_read(claim, _of_two_weights())
+    _require_rows_of_others(claim)
     require_operations(claim)
     for model in (GPT, LLAMA):
         require_products_in_full(claim, replace(model, positions=0, dropout=frozenset()))
@@ -245,8 +252,25 @@ def _of_two_weights() -> Part:
     of_ones = part.contract(ones[0], ones[1], Value("of_ones", ("m",)))
     some = part.contract(takes, of_ones, Value("some", ("b", "h", "m")))
     more = part.contract(some, one, replace(takes, name="more"))
-    gives = part.contract(more, both, replace(takes, name="gives"))
+    squares = part.apply("square", both, replace(both, name="squares"))
+    gives = part.contract(more, squares, replace(takes, name="gives"))
     return part.part(gives)
+
+
+def _require_rows_of_others(claim: str) -> None:
+    """Raise KernelError unless rows of a table are its entries, also of one looked up by places.
+
+    And of weights that experts are summed with, what their product makes.
+    """
+    takes, places = Value("takes", ("b", "s", "e"), Role.STREAM), Value("at", ("s", "v"), Role.CONSTANT)
+    part, has = Builder("of_experts", takes), {"of_experts": ("e", "h"), "table": ("v", "h")}
+    weights = [Value(name, indices, Role.WEIGHT) for name, indices in has.items()]
+    made = part.contract(takes, weights[0], Value("made", ("b", "s", "h")))
+    looked_up = part.contract(weights[1], places, Value("looked_up", ("s", "h")))
+    found = part.part(part.contract(made, looked_up, replace(made, name="gives")))
+    rows = [rows_of(weight, found) for weight in weights]
+    if rows != [("h",), ("v",)]:
+        raise KernelError(f"{claim}: weights of experts that are summed, and a table, have rows {rows}")
 
 
 def _require_rows(claim: str, found: Part, inputs: Mapping[str, int]) -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from itertools import combinations, product
+from itertools import combinations, combinations_with_replacement, product
 from typing import Any
 
 from proofs.language.programs import LLAMA
@@ -49,7 +49,7 @@ def _of_some(model: Transformer) -> Iterator[tuple[str, Any, Any]]:
         named = {every[n] for n in some.numbers if -COUNT <= n < COUNT}
         listed = [n for n in every if (n in named) != some.others]
         yield f"{some}", [n for n in every if some.has(n, COUNT)], listed
-        for first, after in combinations((*every, COUNT), 2):
+        for first, after in combinations_with_replacement((*every, COUNT), 2):
             here = Counter(names[n] for n in listed if first <= n < after)
             yield f"{some}, {first} to {after}", +some.counted(model, first, after), here
     for one, other in product(SOME, repeat=2):
@@ -104,6 +104,8 @@ def _of_masks(model: Transformer) -> Iterator[tuple[str, Any, Any]]:
             masked = {*[MASKED] * (alone or window in within)}
             yield f"layer {n}", found.layer_kind(n), KINDS[n % 3] | masked | flat
             yield f"mask {n}", some.is_given_mask(window, TOKENS), given or window in within
+            numbered = replace(some, numbered_heads=True)
+            yield f"numbered {n}", numbered.is_given_mask(window, TOKENS), True
         yield "shared masks", found.shares_mask, given and distances
     plain = replace(model, windows=(), kinds=())
     of_none = {(plain.window(n), plain.layer_kind(n)) for n in range(COUNT)}

@@ -21,7 +21,7 @@ FIT = {  # each: indices of what is read, and of what is made; "." is none
     Does.APPLY: ("ab ab", "ab ba"),
 }
 OTHERS = {
-    Does.CONTRACT: ("ab bc a", "ab bc c", "ab bc acd", "a . .", ". a ."),
+    Does.CONTRACT: ("ab a a", "ab bc a", "ab bc c", "ab bc acd", "a . .", ". a ."),
     Does.ADD: ("ab a ab", "a ab ab", "ab ab a", "ab abc ab", "ab ab abc", "ab ab ab ab"),
     Does.APPLY: ("ab a", "a ab", "ab ab ab"),
 }
@@ -47,6 +47,7 @@ RENAMED = (  # pairs, and what is read and made
     ),
     ("ab ba", ("ab ba", "ab ab"), ("ab a", "ac cb")),
     ("aa", ("ab ab", "ab ba"), ("ab b",)),
+    ("ab bb", (), ("abd d", "abd bd", "abd ad")),
     ("ac bc", ("abd cd", "abd ec"), ("abd d", "abd bcd", "abd acd", "abd ad", "ad cd", "abcd cd")),
     ("ca cb", ("cd abd", "ecd abd"), ("cd ad", "cd acd", "cd abcd", "cd d", "d abd", "acd abd")),
 )

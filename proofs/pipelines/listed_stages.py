@@ -157,7 +157,7 @@ def _require_told(k: Kernel, placed: Sequence[Piece], sent: Any, summed: Sequenc
     """
     check_stages(placed, sent, summed)
     for n, (before, after) in enumerate(sent):
-        for others in ([], [(placed[-1], after)], [(before, placed[0])]):
+        for others in ([], [(placed[-1], after)], [(before, placed[0])], [(after, before)]):
             _require_refused(k, placed, [*sent[:n], *others, *sent[n + 1 :]], summed)
     for weight, _ in summed:
         for other in ((weight, 0), ("after", NO_LAYER)):

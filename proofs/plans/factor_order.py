@@ -145,7 +145,7 @@ def _require_in_any_order(k: Kernel) -> None:
     """
     some = [("dp", "z"), ("hsdp+all", "m", "n"), ("pp", "p"), ("tp", "a"), ("cp", "b"), ("ep", "c")]
     some.append(("zero1", "c"))
-    own = dict(z="dp", c="zero1", p="dp")
+    own = {"z": "dp", "c": "zero1", "p": "dp"}
     for first in range(len(some)):
         order = some[first:] + some[:first]
         placed = Product(tuple(factor(*each) for each in order))

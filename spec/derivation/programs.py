@@ -345,7 +345,7 @@ class _Work:
                 self.contribute(value, cotangent)
             return
         for place, value in enumerate(line.reads):
-            if value.role is Role.CONSTANT:
+            if value.role is Role.CONSTANT or value.plain_name in self.part.of_constants:
                 continue
             again = " again" if value in line.reads[:place] else ""
             makes = self.cotangent_for(value, f" of {line.makes.name}{again}")

@@ -291,9 +291,8 @@ def rows_of(weight: Value, part: Part) -> tuple[str, ...]:
     summed = tuple(index for index in weight.indices if index not in made)
     if "e" in made:
         return ("e",)
-    if part.reads_first and summed:
-        return summed
-    return summed if other.role is Role.CONSTANT and summed else made
+    looks_up = other.role is Role.CONSTANT
+    return summed if summed and (part.reads_first or looks_up) else made
 
 
 def made_by(weight: Value, part: Part) -> tuple[str, ...]:

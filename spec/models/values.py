@@ -214,6 +214,15 @@ class Part:
         return frozenset(found)
 
     @cached_property
+    def of_constants(self) -> frozenset[str]:
+        """The names of what is made of constants alone: it has no gradient."""
+        found = set[str]()
+        for op in self.operations:
+            if all(value.role is Role.CONSTANT or value.name in found for value in op.reads):
+                found.add(op.makes.name)
+        return frozenset(found)
+
+    @cached_property
     def first_readers(self) -> dict[Value, Operation]:
         """The first operation that reads each value."""
         return {value: op for op in reversed(self.operations) for value in op.reads}

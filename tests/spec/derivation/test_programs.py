@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofs.language.programs import GPT, LLAMA
+from proofs.language.small_parts import product_of_weights
 from spec.derivation.programs import EVERYTHING, FROM_SLICES, NOTHING, PAIRS, program_of
 from spec.models.parts import layer, parts
 from spec.models.profiles import Profile, realised
@@ -98,3 +99,9 @@ def test_of_a_function_whose_result_tells_its_derivative_the_result_is_kept(func
     names = {value.name for value in program_of(layer(model), ()).kept}
     assert ("up_biased" in names) is (function == "gelu")
     assert "active" in names  # the next product reads it, too
+
+
+def test_what_is_made_of_constants_alone_has_no_gradient():
+    program = program_of(product_of_weights(), (MODEL_AXES["tp"],))
+    of = [line.makes.name.partition(" of ")[0] for line in program.backward]
+    assert not [name for name in of if "of_ones" in name or "squares" in name]
