@@ -347,7 +347,7 @@ def _right_ones() -> Iterator[Program]:
     yield program_of(layer(OLMO_2), with_copies)
     for part, axis in product((of_rows(), log_totals(), many_uses()), (TENSOR, MODEL_AXES["tp"])):
         yield program_of(part, (axis,))
-    for part in (projection(), used_twice()):
+    for part in (product_of_weights(), used_twice()):
         yield with_gradients_last(program_of(part, (whole_along,)))
     by_heads = MODEL_AXES["cp-all-to-all"]
     yield with_gradients_last(program_of(layer(replace(GPT, sinks=True)), (by_heads,)))

@@ -150,7 +150,7 @@ def of_slices(program: Program) -> Program:
 
 def with_gradients_last(program: Program) -> Program:
     """It in two parts. Raises KernelError unless the second are gradients of matrices, all of those
-    that are of no turn; and moves.
+    that are of no turn and read no weight; and moves.
     """
     last = gradients_last(program)
     _, second = last.parts_of_backward
@@ -159,8 +159,9 @@ def with_gradients_last(program: Program) -> Program:
     matrices = {cotangent_of(weight).plain_name for weight in weights}
     for name in matrices:
         lines = [line for line in last.backward if line.makes.plain_name == name]
-        of_turns = any(program.is_in_turns(v) for line in lines for v in (*line.reads, line.makes))
-        if {line in second for line in lines} != {not of_turns}:
+        values = [value for line in lines for value in (*line.reads, line.makes)]
+        stays = any(value.role is Role.WEIGHT or program.is_in_turns(value) for value in values)
+        if {line in second for line in lines} != {not stays}:
             raise KernelError(f"{program.part.name}: {name} is not last, or is, and is of turns")
     others = [line for line in second if line.makes.plain_name not in matrices]
     ends = {program.returns, *program.gradients.values()} & {line.makes for line in others}

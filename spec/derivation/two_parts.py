@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from spec.language.moves import Move
 from spec.language.programs import Line, Program
-from spec.models.values import Does, Part, Value
+from spec.models.values import Does, Part, Role, Value
 
 
 def multiplied(part: Part) -> tuple[Value, ...]:
@@ -30,22 +30,24 @@ def multiplied(part: Part) -> tuple[Value, ...]:
 def gradients_last(program: Program) -> Program:
     """The program, with gradients of matrices after all else of backward.
 
-    With them go moves of what they alone read. What is in turns of a ring stays in its loop.
+    With them go moves of what they alone read. What is in turns of a ring stays in its loop; and what
+    reads a weight in the first part, after which that may be gathered no more.
     """
 
-    def in_turns(line: Line) -> bool:
-        return any(program.is_in_turns(value) for value in (*line.reads, line.makes))
+    def stays(line: Line) -> bool:
+        reads_a_weight = any(value.role is Role.WEIGHT for value in line.reads)
+        return reads_a_weight or any(map(program.is_in_turns, (*line.reads, line.makes)))
 
     lines, first, second = program.backward, list[Line](), list[Line]()
     made_by = {line.makes: line for line in lines}
     last = set[Value]()
     for weight in multiplied(program.part):
         of_gradient = [*_terms(program.gradients[weight], made_by)]
-        if not any(map(in_turns, of_gradient)):
+        if not any(map(stays, of_gradient)):
             last |= {line.makes for line in of_gradient}
     now = {program.returns, *program.gradients.values()}
     for line in reversed(lines):
-        of_second_alone = isinstance(line, Move) and line.makes not in now and not in_turns(line)
+        of_second_alone = isinstance(line, Move) and line.makes not in now and not stays(line)
         if line.makes in last or of_second_alone:
             second.insert(0, line)
         else:

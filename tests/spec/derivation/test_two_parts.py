@@ -5,6 +5,7 @@ import sympy
 from hypothesis import given
 
 from proofs.costs.two_parts import three_matrices
+from proofs.language.small_parts import product_of_weights
 from psem_model.predict.closed import symbolic
 from psem_model.predict.gpt import gpt
 from spec.checking.programs import check_program
@@ -120,6 +121,16 @@ def test_what_is_held_for_the_second_part_is_not_counted_while_that_computes():
     assert fullest_moment(program, sizes, {"a": 2}) == terms + their_sum + cotangent
     inputs, others = 2 * 2 * (1 + 10 + 10), 2 * 2 * (10 + 10)
     assert waiting_bytes(program, sizes, {"a": 2}) == inputs + others + cotangent
+
+
+def test_the_gradients_of_a_product_of_weights_read_weights_and_do_not_wait():
+    """Held are what the matrices beside it multiply, and the cotangents of what they make."""
+    program = gradients_last(program_of(product_of_weights(), ()))
+    _, second = program.parts_of_backward
+    assert not any(value.role is Role.WEIGHT for line in second for value in line.reads)
+    b, s, h, f, g, n = 2, 3, 5, 7, 11, 13
+    held = waiting_bytes(program, dict(zip("bshfgn", (b, s, h, f, g, n), strict=True)), {})
+    assert held == 2 * b * s * (h + n) + 2 * b * s * (f + h)
 
 
 def test_samples_that_are_kept_wait_for_the_gradient_of_their_matrix():
