@@ -143,7 +143,7 @@ def _require_in_any_order(k: Kernel) -> None:
     Axes that cut samples alone are in its order. States over all axes are so along those that no factor
     places them on, but for stages.
     """
-    some = [("dp", "z"), ("hsdp+all", "m", "n"), ("pp", "p"), ("tp", "a"), ("cp", "b"), ("ep", "c")]
+    some = [("dp", "z"), ("hsdp+all", "n", "m"), ("pp", "p"), ("tp", "a"), ("cp", "b"), ("ep", "c")]
     some.append(("zero1", "c"))
     own = {"z": "dp", "c": "zero1", "p": "dp"}
     for first in range(len(some)):
@@ -155,8 +155,12 @@ def _require_in_any_order(k: Kernel) -> None:
         states = placed.states_of(("a", "b", "c", "p"))
         for axis, state in product("zmnabcp", State):
             one = STRATEGIES[own.get(axis, "hsdp")]
-            if states.mode(state, axis) is not one.mode(state, one.axes[0 if axis == "m" else -1]):
+            if states.mode(state, axis) is not one.mode(state, one.axes[0 if axis == "n" else -1]):
                 raise KernelError(f"{k.claim}: {state.value} is placed otherwise along {axis}: {order}")
+    cut = [("fsdp-hold", "z"), ("tp", "a"), ("tp", "b"), ("zero1", "a"), ("zero1", "b")]
+    whole = Product(tuple(factor(*each) for each in cut)).states_of((), ("a", "b"))
+    if (whole.axes, whole.whole, whole.hold) != (("z", "a", "b"), ("a", "b"), True):
+        raise KernelError(f"{k.claim}: of gradients that are whole along two axes {whole} is said")
     for name in ("pp", "tp", "dp"):
         with suppress(ValueError):
             factor(name, "a", "b")

@@ -14,10 +14,10 @@ from spec.derivation.programs import program_of
 from spec.derivation.schedules import schedule_of
 from spec.derivation.steps import derive
 from spec.devices.layouts import PARTIAL, WHOLE, LayoutError, along
-from spec.devices.mesh import Axes
+from spec.devices.mesh import ALL_WEIGHTS, Axes
 from spec.language.moves import Axis
 from spec.language.programs import Program
-from spec.language.schedule import Kind, Schedule
+from spec.language.schedule import Buffer, Kind, Schedule
 from spec.language.steps import Group, Step
 from spec.models.transformer import is_layer
 from spec.models.values import FULL, Part
@@ -152,3 +152,19 @@ def _over(schedule: Schedule, over: Axes, said: Axes) -> Schedule:
     """A schedule over some axes, along some of which backward has all samples; it sums nothing."""
     ops = (replace(op, axes=said * (op.kind is Kind.BACKWARD)) for op in schedule.micro_step)
     return replace(schedule, axes=(*over, *said), micro_step=tuple(ops), finish=())
+
+
+def require_norm_of_one_group(parts: Sequence[Part]) -> None:
+    """Raise KernelError unless on stages the norm of one group of weights is to be summed over these.
+
+    Whether it is summed over groups of weights, too, or not.
+    """
+    step = derive(factor("dp") * factor("pp"), parts, clip=True)
+    (group,) = step.groups
+    at = next(n for n, op in enumerate(group.schedule.finish) if op.target is Buffer.NORM and op.axes)
+    for axes in (("pipe",), (ALL_WEIGHTS, "pipe"), (ALL_WEIGHTS,)):
+        finish = [*group.schedule.finish]
+        finish[at] = replace(finish[at], axes=axes)
+        of_norm = replace(group, schedule=replace(group.schedule, finish=tuple(finish)))
+        if (wrong(replace(step, groups=(of_norm,))) is None) is not ("pipe" in axes):
+            raise KernelError(f"on stages a norm that is summed over {axes} is accepted, or is not")

@@ -15,6 +15,7 @@ from proofs.pipelines.listed_pipelines import ListedPipeline, listed_pipelines
 from proofs.plans.joints import (
     require_in_order,
     require_joined,
+    require_norm_of_one_group,
     require_shared_alike,
     require_summed_as_left,
     require_taken_as_given,
@@ -112,6 +113,7 @@ def products_of_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
     require_restricted()
     require_clipped()
     require_norm_lines()
+    require_norm_of_one_group(parts(LLAMA))
     of_two_kinds = replace(SHAPES[2], kinds=(frozenset((DENSE,)), USUAL))
     require_taken_as_given(("zero1", "tp+sp", "pp"), parts(of_two_kinds))
     for name in (*SHARED, "fsdp-hold"):
@@ -218,8 +220,10 @@ def _accepted_programs(k: Kernel, model: Product) -> set[tuple[str, ...]]:
         accepted = [_accepted_program(part, model.cuts) for part in parts(shape)]
         sums = {name: axes + pipe * (name in shared) for _, sums in accepted for name, axes in sums}
         step = Step(tuple(program for program, _ in accepted), (), model.pipe)
-        if step.summed_over() != sums:
-            raise KernelError(f"{k.claim}: gradients are summed over {step.summed_over()}, not {sums}")
+        wholes = {w.name: p.whole_over(w) for p, _ in accepted for w in p.part.weights}
+        over = {name: (axes, wholes[name]) for name, axes in sums.items()}
+        if step.gradients_over() != over:
+            raise KernelError(f"{k.claim}: gradients are summed, and whole, over {over}")
         found |= {*sums.values()}
     if not found:
         raise KernelError(f"{k.claim}: no weights in {model}")
