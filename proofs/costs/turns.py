@@ -147,6 +147,15 @@ def _schedules() -> Iterator[Schedule]:
     yield after(held, Kind.REDUCE_SCATTER, lambda _: (down,))
     yield from (_norm_of_all(gathered_whole(zero3)), _view_made_twice(zero3), _two_views(zero2))
     yield _summed_into_another(schedule_of(STRATEGIES["dp"]))
+    yield _to_the_host_first(schedule_of(on_batch(*"R+O S S".split())))
+
+
+def _to_the_host_first(schedule: Schedule) -> Schedule:
+    """Slices of what is updated go to the host, too, before they are gathered."""
+    down = next(op for op in schedule.finish if op.kind is Kind.OFFLOAD)
+    slices = replace(down, within=schedule.axes)
+    gathered = [(slices, op) if op.kind is Kind.ALL_GATHER else (op,) for op in schedule.finish]
+    return replace(schedule, finish=tuple(op for ops in gathered for op in ops))
 
 
 def _summed_into_another(schedule: Schedule) -> Schedule:

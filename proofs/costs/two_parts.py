@@ -175,6 +175,8 @@ def _require_overwritten_alone(k: Kernel) -> None:
             raise KernelError(f"{k.claim}: kernels on {axes} overwrite what they read by {found}")
         if "takes" in {value.plain_name for value in program.stored}:
             raise KernelError(f"{k.claim}: what is merged takes room on {axes}")
+        in_place = {value for value in program.lies if value.name in found}
+        _require_fullest(k, program, value_lives(program), in_place)
 
 
 def three_matrices() -> Program:
