@@ -8,6 +8,7 @@ from itertools import cycle
 from typing import NamedTuple
 
 from proofs.language.made_twice import with_values_twice
+from proofs.language.one_more_line import with_one_more_line
 from spec.devices.layouts import PARTIAL, WHOLE, Lie, along
 from spec.language.moves import Axis, Move
 from spec.language.programs import Line, Program
@@ -83,6 +84,7 @@ def damaged_rings(program: Program) -> Iterator[Program]:
     drawn = next(v for v in program.lies if v.role is Role.CONSTANT and program.is_in_turns(v))
     for value in (turn, drawn, program.seed):  # of one turn, or not there
         yield replace(program, kept=(*program.kept, value))
+    yield from with_one_more_line(program)
     yield from _with_another_total(program)
     yield from _with_squares(program)
     yield from _with_other_rows(program)

@@ -354,6 +354,7 @@ def _right_ones() -> Iterator[Program]:
     for axes in ((RING,), (TENSOR,), (RING, TENSOR)):
         program = program_of(talking_heads(), axes)
         yield from (program, with_gradients_last(program))
+    yield with_gradients_last(program_of(talking_heads(of_samples=True), (RING,)))
     yield program_of(talking_heads("u"), SEVERAL[0])
     yield program_of(talking_heads("w", "u"), (RING, replace(OTHER_RING, ring="w")))
     for program in (program_of(layer(LLAMA), (RING, TENSOR)), program_of(layer(GPT), (whole_along,))):

@@ -71,14 +71,18 @@ def ends_in_odds() -> Part:
     return replace(two, name="ends_in_odds", operations=(*two.operations, odds), gives=odds.makes)
 
 
-def talking_heads(*others: str) -> Part:
-    """Attention whose scores a weight mixes, head by head, before their softmax (arXiv 2003.02436).
+def talking_heads(*others: str, of_samples: bool = False) -> Part:
+    """Attention whose scores a weight mixes, head by head, before their softmax (arXiv 2003.02436), and
+    whose result a gate scales: queries that the same weight mixes.
 
-    So on a ring a weight is used in each turn, and its gradient is a sum over turns. `others`: indices
-    of the keys of further attention, one after the other.
+    So on a ring a weight, and queries, are used in each turn, and before any; and their gradients are
+    sums over turns, and more. `others`: indices of the keys of further attention, one after the other.
+    Of samples no cotangent is returned; there is no gate, and what is summed over turns is read by
+    products alone.
     """
-    takes = Value("takes", ("b", "s", "h"), Role.STREAM)
-    part, gives = Builder("talking_heads", takes), takes
+    role = Role.CONSTANT if of_samples else Role.STREAM
+    takes = Value("takes", ("b", "s", "h"), role)
+    part, gives = Builder("talking_heads", None if of_samples else takes), takes
     for number, keys in enumerate(("u", *others)):
         gives = _talking_heads(part, gives, keys, str(number) if number else "")
     return part.part(gives)
@@ -97,20 +101,24 @@ def _talking_heads(part: Builder, takes: Value, keys: str, number: str) -> Value
         return part.rename(value, makes, ("s", keys))
 
     queries, key, value = of_heads("query", "g"), of_heads("key", "g"), of_heads("value", "r")
+    mix, gate = weight("mix", "g", "r"), Value(f"gate{number}", ("b", "s", "r"))
+    if part.takes:
+        part.contract(queries, mix, gate)
     scores = Value(f"scores{number}", ("b", "s", keys, "g"))
     mixed = Value(f"mixed{number}", ("b", "s", keys, "r"))
     part.contract(queries, of_keys(key), scores)
-    part.contract(scores, weight("mix", "g", "r"), mixed)
+    part.contract(scores, mix, mixed)
     shares = part.normalise("softmax", keys, mixed, replace(mixed, name=f"shares{number}"))
     context = Value(f"context{number}", ("b", "s", "r", "d"))
     part.contract(shares, of_keys(value), context)
-    return part.contract(
-        context, weight("output", "r", "d", "h"), replace(takes, name=f"gives{number}")
-    )
+    if part.takes:
+        context = part.contract(context, gate, replace(context, name=f"gated{number}"))
+    gives = Value(f"gives{number}", takes.indices, Role.STREAM)
+    return part.contract(context, weight("output", "r", "d", "h"), gives)
 
 
 def log_totals() -> Part:
-    """A log-sum-exp of rows, read twice, of which no softmax is there."""
+    """A log-sum-exp of rows, read twice, of which no softmax is there; and one of other rows."""
     takes = Value("takes", ("b", "s", "h"), Role.STREAM)
     part = Builder("log_totals", takes)
     every = Value("every", ("h",), Role.CONSTANT, 0)
@@ -119,7 +127,7 @@ def log_totals() -> Part:
         total = part.normalise(LOG_TOTAL, "h", takes, Value(f"total_{n}", ("b", "s")))
         spread = part.contract(total, every, replace(takes, name=f"spread_{n}"))
         gives = part.add(gives, spread, replace(takes, name=f"with_{spread.name}"))
-    return part.part(gives)
+    return part.part(part.normalise("softmax", "h", gives, replace(takes, name="odds")))
 
 
 def many_uses() -> Part:
