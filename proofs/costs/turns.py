@@ -147,7 +147,7 @@ def _schedules() -> Iterator[Schedule]:
     yield after(held, Kind.REDUCE_SCATTER, lambda _: (down,))
     yield from (_norm_of_all(gathered_whole(zero3)), _view_made_twice(zero3), _two_views(zero2))
     yield _summed_into_another(schedule_of(STRATEGIES["dp"]))
-    yield _to_the_host_first(schedule_of(on_batch(*"R+O S S".split())))
+    yield _to_the_host_first(schedule_of(on_batch("R+O", "S", "S")))
 
 
 def _to_the_host_first(schedule: Schedule) -> Schedule:
