@@ -15,11 +15,7 @@ from itertools import product
 from proofs.checking.symbols import INT, REAL
 from proofs.claim import claim
 from proofs.language.damaged_programs import (
-    damaged_loops,
     damaged_programs,
-    damaged_rings,
-    merged_in_slices,
-    on_a_ring,
     with_another_added,
     with_less_kept,
     with_operands_turned,
@@ -27,6 +23,7 @@ from proofs.language.damaged_programs import (
     with_other_gradients,
     without_moves,
 )
+from proofs.language.damaged_rings import damaged_loops, damaged_rings, merged_in_slices, on_a_ring
 from proofs.language.equal_terms import require_equal_terms
 from proofs.language.line_by_line import read_earlier, so_of_every_line
 from proofs.language.listed_programs import ListedPrograms, ProgramListing
@@ -82,7 +79,7 @@ from spec.models.transformer import (
     Transformer,
     with_masks,
 )
-from spec.models.values import Operation, Part, Role, Value
+from spec.models.values import FULL, Operation, Part, Role, Value
 from spec.plans.model_strategies import MODEL_AXES, copies_within
 
 # one of each kind; sizes do not matter to what is derived
@@ -250,13 +247,15 @@ def must_reject(accepts: Callable[..., object], *damaged: object) -> object:
 
 def _checked_in_a_kernel(part: Part) -> set[Rule]:
     """The rules of a layer whose attention is one kernel. Raises KernelError unless its softmax's
-    derivative reads of each row what the kernel gave, with its cotangent, summed.
+    derivative reads of each row what the kernel gave, with its cotangent, summed: in fp32, as all that
+    it reads of rows.
     """
     meshes = (TENSOR,), (RING,), SEVERAL[1]
     for program in (program for mesh in meshes for program in derived(part, mesh)):
         for line in (line for line in program.backward if isinstance(line, Operation)):
-            if line.backward and line.function == "softmax" and len(line.reads) != 3:
-                raise KernelError(f"{line}: a kernel's backward reads no row's product")
+            rows = [value.width for value in line.reads[1 + line.backward :]]
+            if line.function == "softmax" and rows not in ([FULL], [FULL] * line.backward):
+                raise KernelError(f"{line}: a kernel's backward reads rows' numbers of {rows} bytes")
         if not all(value.width for value in program.kept):
             raise KernelError(f"{part.name}: what is inside a kernel is kept")
     return checked(part, meshes)
@@ -297,13 +296,14 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
         _without(program, move)
     ring = program_of(layer(LLAMA), (RING,))
     sliced = program_of(layer(GPT), (MODEL_AXES["tp+sp"],))
-    of_no_turn, *sent_home = on_a_ring(program_of(layer(LLAMA), (MODEL_AXES["cp-all-gather"],)), RING)
-    require_right([of_no_turn, *_right_ones()])
+    at_once = MODEL_AXES["cp-all-gather"]
+    gathered = [program_of(layer(GPT), axes) for axes in ((at_once, OTHER_RING), (OTHER_RING, at_once))]
+    (one, *kept), (other, *kept_too) = (on_a_ring(program, RING) for program in gathered)
     another = with_another_added(program_of(used_twice(), (TENSOR,)))
     mixed, within = (program_of(talking_heads(), axes) for axes in ((RING,), SEVERAL[0]))
     in_slices, *wrong_slices = merged_in_slices(mixed, Axis("features"))
-    require_right([in_slices])
-    others = *sent_home, another, *without_moves(mixed), *damaged_loops(within), *wrong_slices
+    require_right([one, other, in_slices, *_right_ones()])
+    others = *kept, *kept_too, another, *without_moves(mixed), *damaged_loops(within), *wrong_slices
     for damaged in (*damaged_rings(ring), *with_less_kept(sliced), *others):
         must_reject(check_program, damaged)
     for line, damaged in (*with_other_functions(ring), *with_other_functions(sliced)):
