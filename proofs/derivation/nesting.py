@@ -221,10 +221,10 @@ def _require_within_turns(k: Kernel) -> None:
     alike = families([replace(layer, forward=(two,), backward=())])
     if {new: alike[old] for old, new in pairs} != {"k": alike["k"], "l": alike["l"]}:
         raise KernelError(f"{k.claim}: of {two} not each index is cut as what it is renamed from")
-    for pairs in ("ik", "jk"), ("jk", "ij"):  # two of which the one is cut as the other's
-        each = ((Value(old, (old,)), Value(new, (new,)), ((old, new),)) for old, new in pairs)
-        lines = tuple(Operation(Does.RENAME, (o,), n, renamed=renamed) for o, n, renamed in each)
-        alike = families([replace(layer, forward=lines, backward=())])
+    i, j, other = (Value(index, (index,)) for index in "ijk")
+    for pairs in ((i, other), (j, other)), ((j, other), (i, j)):  # two of which the one is cut as the other's
+        renames = (Operation(Does.RENAME, (o,), n, renamed=((o.name, n.name),)) for o, n in pairs)
+        alike = families([replace(layer, forward=tuple(renames), backward=())])
         if len({*alike.values()}) > 1:
             raise KernelError(f"{k.claim}: of {pairs} one is cut otherwise: {alike}")
 
