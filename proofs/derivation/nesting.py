@@ -197,7 +197,7 @@ def _require_refused(k: Kernel) -> None:
 def _require_within_turns(k: Kernel) -> None:
     """Raise KernelError unless what is joined in a turn of a ring is joined within its slices.
 
-    And what is renamed is cut as that is of which slices are joined; two at a time, too.
+    And what is renamed is cut as that is of which slices are joined.
     """
     other, ring = axes = MODEL_AXES["tp+sp"], MODEL_AXES["cp"]
     cut, slices = along("s"), Value("slices", ("s",))
@@ -216,17 +216,24 @@ def _require_within_turns(k: Kernel) -> None:
     found = axis_orders((renamed,))
     if {found["s"], found["u"]} != {(ring.name, other.name)}:
         raise KernelError(f"{k.claim}: {move} is not within {ring.name} of what is renamed")
+    _require_renamed(k, layer)
+
+
+def _require_renamed(k: Kernel, program: Program) -> None:
+    """Raise KernelError unless indices that are renamed are cut as what they are renamed from: two at a
+    time, two to one name, or one to a name that is renamed before.
+    """
     pairs, lines = (("i", "k"), ("j", "l")), Value("lines", ("i", "j"))
     two = Operation(Does.RENAME, (lines,), Value("columns", ("k", "l")), renamed=pairs)
-    alike = families([replace(layer, forward=(two,), backward=())])
+    alike = families([replace(program, forward=(two,), backward=())])
     if {new: alike[old] for old, new in pairs} != {"k": alike["k"], "l": alike["l"]}:
         raise KernelError(f"{k.claim}: of {two} not each index is cut as what it is renamed from")
-    i, j, other = (Value(index, (index,)) for index in "ijk")
-    for pairs in ((i, other), (j, other)), ((j, other), (i, j)):  # two of which the one is cut as the other's
-        renames = (Operation(Does.RENAME, (o,), n, renamed=((o.name, n.name),)) for o, n in pairs)
-        alike = families([replace(layer, forward=tuple(renames), backward=())])
+    one, other, last = (Value(index, (index,)) for index in "ijk")
+    for renames in ((one, last), (other, last)), ((other, last), (one, other)):
+        each = (Operation(Does.RENAME, (o,), n, renamed=((o.name, n.name),)) for o, n in renames)
+        alike = families([replace(program, forward=tuple(each), backward=())])
         if len({*alike.values()}) > 1:
-            raise KernelError(f"{k.claim}: of {pairs} one is cut otherwise: {alike}")
+            raise KernelError(f"{k.claim}: of {renames} one is cut otherwise: {alike}")
 
 
 def _moved(programs: Sequence[Program], devices: Axes) -> dict[Moved, Program]:
