@@ -81,7 +81,8 @@ def own_model_is_alike(k: Kernel) -> None:
     others_too = {"w": "b"}, {"w": "u"}, {"f": "u"}  # another name of samples, and of positions
     named = [replace(own, lengths=tuple({**lengths, **other}.items())) for other in others_too]
     named.append(replace(of_words, lengths=tuple({**lengths, "h": "u"}.items())))
-    if [model.weighs_positions for model in (own, *named)] != [False, False, True, True, True]:
+    named.append(replace(as_places, parts=own.parts[::-1]))
+    if [model.weighs_positions for model in (own, *named)] != [False, False, *[True] * 4]:
         raise KernelError(f"{k.claim}: which weights have positions is not so")
     if own.layers_of(1, 3) != shape.layers_of(1, 3) or not own.has_index("v") or own.has_index("e"):
         raise KernelError(f"{k.claim}: a model of GPT's parts has other layers, or indices, than GPT")

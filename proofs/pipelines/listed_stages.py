@@ -62,6 +62,7 @@ PIPES = (
     Pipeline(Order.DUALPIPE_V, 5, 10, 2, layers=(1, 1, 1, 1, 0, 1, 0, 1, 1, 0)),
     Pipeline(Order.ONE_F_ONE_B, 5, 5, layers=(2, 1, 1, 1, 2)),
     Pipeline(Order.INTERLEAVED, 4, 4, 2, layers=(1, 1, 0, 1, 1, 0, 1, 2)),
+    Pipeline(Order.INTERLEAVED, 4, 4, 3, layers=(1, 0, 0, 1, 0, 1, 1, 0, 1, 1, 0, 1)),
     Pipeline(Order.ONE_F_ONE_B, 3, 3, layers=(3, 0, 4)),
     Pipeline(Order.ONE_F_ONE_B, 4, 4, layers=(1, 2, 2, 2)),
 )
