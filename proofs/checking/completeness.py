@@ -40,6 +40,7 @@ from proofs.checking.rare_schedules import (
 )
 from proofs.checking.right_sizes import sizes_are_found
 from proofs.checking.room_for_slices import values_for_slices
+from proofs.checking.three_axes import require_three_axes
 from proofs.checking.witnesses import (
     Broken,
     around,
@@ -101,6 +102,7 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
         _said_of_every_size(each)
     require_updates_in_each()
     require_used_once()
+    require_three_axes(k.claim)
     numbers_are_their_values(k)
     sizes_are_found(k)
     misfits_are_refused(k)

@@ -163,5 +163,5 @@ def _others() -> Iterator[Schedule]:
     yield replace(three, micro_step=(forward,), finish=last)
     for kind in (Kind.ALL_GATHER, Kind.REDUCE_SCATTER, Kind.KEEP):
         span = Span.UNIT if takes_room(kind, into, into) else Span.NONE
-        axes, within = ((), some) if kind is Kind.KEEP else (some, ())
+        axes, within = ((), some) if kind is Kind.KEEP else (three.axes[::-1], ())
         yield around(three, last=(operation(kind, into, axes=axes, within=within, span=span),))

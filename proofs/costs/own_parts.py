@@ -23,7 +23,7 @@ from spec.models.values import Value
 from spec.numbers.arithmetic import ceil_div
 from spec.plans.model_strategies import MODEL_AXES
 
-MESH = {"a": 2, "b": 3}
+MESH = {"a": 2, "b": 3, "c": 2}
 INDICES = {"i": 7, "j": 5}
 SAMPLES, POSITIONS, DEVICES = 2, 7, 3
 
@@ -31,14 +31,14 @@ SAMPLES, POSITIONS, DEVICES = 2, 7, 3
 def own_parts_are_all(k: Kernel) -> None:
     """Raise KernelError unless devices have all elements of a value among them, as often as it lies."""
     value, places = Value("value", tuple(INDICES)), places_of(MESH)
-    ways = (WHOLE, PARTIAL, *map(along, INDICES))
-    for lies in (dict(zip(MESH, each, strict=True)) for each in product(ways, repeat=len(MESH))):
+    ways = (WHOLE, *map(along, INDICES), PARTIAL)
+    for lies in (dict(zip(MESH, each, strict=True)) for each in product(ways, ways[1:3], ways[::2])):
         own = [elements(value, lies, INDICES, MESH, place) for place in places]
         times = prod(MESH[axis] for axis, lie in lies.items() if not lie.index)
         if sum(own) != times * prod(INDICES.values()):
             raise KernelError(f"{k.claim}: {lies}: devices have {own}")
         first = elements(value, lies, INDICES, MESH, {"a": 1})
-        if max(own) != elements(value, lies, INDICES, MESH) or first != own[MESH["b"]]:
+        if max(own) != elements(value, lies, INDICES, MESH) or first != own[MESH["b"] * MESH["c"]]:
             raise KernelError(f"{k.claim}: {lies}: the most is not what any device may have")
 
 
@@ -50,7 +50,7 @@ def own_rows_are_all(k: Kernel) -> None:
     units = (Unit((Vector(7, 3), Vector(4)), 3), Unit((Vector(11, 2),)))
     vectors = [*units[0].vectors] * 3 + [*units[1].vectors]
     policy, unpadded = BytePolicy(1, 1, 1), frozenset({State.OPTIMIZER})
-    ways, mesh = (("a",), ("a", "b"), ("b", "a"), ("a", "b", "c")), {**MESH, "c": 2}
+    ways, mesh = (("a",), ("a", "b"), ("b", "a"), ("a", "b", "c")), MESH
     for cut in ways:
         along_cut = {axis: size for axis, size in mesh.items() if axis in cut}
         cells = [*map(dict.items, places_of(along_cut))]
