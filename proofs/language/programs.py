@@ -344,7 +344,7 @@ def _right_ones() -> Iterator[Program]:
     with_copies = whole_along, copies_within(whole_along)
     for mesh in (on_two, with_copies):
         yield of_slices(program_of(layer(GPT), mesh, FROM_SLICES))
-    yield program_of(layer(OLMO_2), with_copies)
+    yield from (program_of(part, with_copies) for part in (layer(OLMO_2), of_rows("r")))
     for part, axis in product((of_rows(), log_totals(), many_uses()), (TENSOR, MODEL_AXES["tp"])):
         yield program_of(part, (axis,))
     for part in (product_of_weights(), used_twice()):

@@ -35,13 +35,14 @@ def used_twice() -> Part:
     return replace(two, name="used_twice", operations=(up, squares, other, once, twice, last))
 
 
-def of_rows() -> Part:
+def of_rows(index: str = "f") -> Part:
     """Two products, and between them a softmax over an index that weights are cut along."""
-    two = projection()
-    up, down = two.operations
-    odds = Operation(Does.NORMALISE, (up.makes,), replace(up.makes, name="odds"), "softmax", "f")
-    last = replace(down, reads=(odds.makes, *down.reads[1:]))
-    return replace(two, name="of_rows", operations=(up, odds, last))
+    takes, wide = Value("takes", ("b", "s", "h"), Role.STREAM), Value("wide", ("b", "s", index))
+    part = Builder("of_rows", takes)
+    part.contract(takes, Value("up", ("h", index), Role.WEIGHT), wide)
+    odds = part.normalise("softmax", index, wide, replace(wide, name="odds"))
+    down = Value("down", (index, "h"), Role.WEIGHT)
+    return part.part(part.contract(odds, down, replace(takes, name="gives")))
 
 
 def renamed() -> Part:

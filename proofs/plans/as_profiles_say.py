@@ -34,7 +34,7 @@ def require_as_profiles_say(plan: str, product: Product, parts: Sequence[Part]) 
     """Raise KernelError unless states, axes and units are as profiles say."""
     _require_states(plan, product, parts)
     _require_axes(plan, product, parts)
-    _require_units(plan, product, parts)
+    _require_units(plan, product, (*parts, replace(parts[-1], name="last")))  # which shares weights
     _require_head_held(plan, product, parts)
 
 
