@@ -35,8 +35,7 @@ def gradients_last(program: Program) -> Program:
     """
 
     def stays(line: Line) -> bool:
-        reads_a_weight = any(value.role is Role.WEIGHT for value in line.reads)
-        return reads_a_weight or any(map(program.is_in_turns, (*line.reads, line.makes)))
+        return any(value.role is Role.WEIGHT or program.is_in_turns(value) for value in line.reads)
 
     lines, first, second = program.backward, list[Line](), list[Line]()
     made_by = {line.makes: line for line in lines}
