@@ -422,6 +422,10 @@ def placements_by_order() -> Iterator[tuple[Placement, list[tuple[Kind, Buffer, 
         yield replace(placed, sums_whole=True, waits=waits), [(Kind.ALL_REDUCE, GRADIENTS, axes)]
     in_slices = replace(placed, summed_first=axes[1:])  # slices are updated: there is no whole sum
     yield in_slices, [scatter, (Kind.ALL_REDUCE, GRADIENTS, axes[:1])]
+    three, total = ("outer", "middle", "inner"), Kind.ALL_REDUCE
+    of_all = along(three, "dp")
+    yield replace(of_all, summed_first=three), [(total, FRESH, three)]
+    yield replace(of_all, summed_again=three, uses=2), [(total, GRADIENTS, three)] * 2
     yield replace(along(axes), sums_whole=True), [(Kind.REDUCE_SCATTER, FRESH, axes)]
 
 

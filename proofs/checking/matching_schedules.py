@@ -47,15 +47,17 @@ def accepted_schedules() -> tuple[Accepted, ...]:
         Accepted("mean", _mean(dp), micro_steps=2, steps=2),
         Accepted("token_mean", token_mean(dp), devices=3, micro_steps=2, steps=2),
         Accepted("mean_over_two_axes", _mean(on_two), micro_steps=2),
-        Accepted("tokens_counted_over_two_axes", _counted(on_two), micro_steps=2),
+        Accepted("tokens_counted_over_two_axes", counted_at_once(on_two), micro_steps=2),
         Accepted("slices_reset_one_after_the_other", _reset_in_turn(dp), steps=2),
         Accepted("tied", tied_parameters(dp), micro_steps=2, steps=2),
         Accepted("clip", meant(clipped(_mean(dp)), loss=Loss.MEAN, clip=True)),
         Accepted("clip_of_slices", clipped(meant(zero3, clip=True)), elements=4),
         Accepted(
-            "statistics_of_all", _statistics(dp, Statistics.ALL), devices=3, micro_steps=2, steps=2
+            "statistics_of_all", with_statistics(dp, Statistics.ALL), devices=3, micro_steps=2, steps=2
         ),
-        Accepted("statistics_of_the_first", _statistics(dp, Statistics.FIRST), micro_steps=2, steps=2),
+        Accepted(
+            "statistics_of_the_first", with_statistics(dp, Statistics.FIRST), micro_steps=2, steps=2
+        ),
         Accepted("statistics_of_the_firsts_copy", meant(dp, statistics=Statistics.COPY), steps=2),
     )
 
@@ -112,7 +114,7 @@ def token_mean(schedule: Schedule) -> Schedule:
     )
 
 
-def _counted(schedule: Schedule) -> Schedule:
+def counted_at_once(schedule: Schedule) -> Schedule:
     """The loss is a mean over tokens, each count of which is of all devices."""
     total = Buffer.TOTAL_TOKENS
     count = operation(Kind.COUNT, Buffer.TOKENS, axes=schedule.axes)
@@ -138,7 +140,7 @@ def tied_parameters(schedule: Schedule) -> Schedule:
     )
 
 
-def _statistics(schedule: Schedule, whose: Statistics) -> Schedule:
+def with_statistics(schedule: Schedule, whose: Statistics) -> Schedule:
     """Statistics are made the same after forward: their mean, or those of the first device."""
     of_all = whose is Statistics.ALL
     kind = Kind.ALL_REDUCE if of_all else Kind.BROADCAST

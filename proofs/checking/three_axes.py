@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 
-from proofs.checking.matching_schedules import along
+from proofs.checking.matching_schedules import along, counted_at_once, token_mean, with_statistics
 from proofs.checking.witnesses import meant
 from proofs.trusted.kernel import KernelError
 from spec.checking.verdict import check
@@ -14,39 +14,61 @@ from spec.derivation.norms import clipped
 from spec.derivation.schedules import schedule_of
 from spec.language.schedule import Op, Schedule
 from spec.meaning.reference import first_divergence, primes
-from spec.plans.compose import factor
+from spec.models.states import State
+from spec.models.training import Statistics
+from spec.plans.compose import factor, with_all_samples
+from spec.plans.modes import Mode
+from spec.plans.placement import place_states
 
 AXES = "a", "b", "c"
+MESH = dict.fromkeys(AXES, 2)
 DATA = cache(primes)  # of every run
 
 
 def require_three_axes(claim: str) -> None:
-    """Raise KernelError unless verdicts on two devices along each of three axes are those of runs."""
-    for right in _schedules():
-        for schedule in (right, *_without_an_axis(right)):
-            mesh = dict.fromkeys(AXES, 2)
-            accepted = check(schedule, mesh).accepted
-            matches = first_divergence(schedule, mesh, data=DATA) is None
-            if accepted is not matches or (schedule is right and not accepted):
-                said = "accepted" if accepted else "rejected"
-                raise KernelError(f"{claim}: along three axes {said}, and is otherwise: {schedule.ops}")
+    """Raise KernelError unless verdicts on two devices along each of three axes are those of runs.
+
+    Steps are right; of slices along two, also without the last axis of any line, which may not be.
+    """
+    clipped_slices, of_two = _in_slices()
+    right = (clipped_slices, of_two, *_of_all())
+    for schedule in (*right, *_along_fewer(of_two)):
+        accepted = check(schedule, MESH).accepted
+        matches = first_divergence(schedule, MESH, data=DATA) is None
+        if accepted is not matches or (schedule in right and not accepted):
+            said = "accepted" if accepted else "rejected"
+            raise KernelError(f"{claim}: along three axes {said}, and is otherwise: {schedule.ops}")
 
 
-def _schedules() -> Iterator[Schedule]:
+def _in_slices() -> Iterator[Schedule]:
     """States in slices along all three, clipped; in slices along two, with samples along three."""
     yield clipped(meant(schedule_of(along(AXES)), clip=True))
     yield schedule_of((factor("zero3", "a") * factor("dp", "b") * factor("zero1", "c")).states)
 
 
-def _without_an_axis(schedule: Schedule) -> Iterator[Schedule]:
+def _of_all() -> Iterator[Schedule]:
+    """States that are whole, and what is counted, seen or summed along all three."""
+    placed = along(AXES, "dp")
+    dp = schedule_of(placed)
+    yield from (token_mean(dp), counted_at_once(dp))
+    yield from (with_statistics(dp, whose) for whose in (Statistics.ALL, Statistics.FIRST))
+    yield schedule_of(with_all_samples(placed, AXES))
+    kept = dict(
+        zip(State, (Mode.REPLICATED, Mode.REPLICATED, Mode.GATHERED, Mode.SHARDED), strict=True)
+    )
+    gathered = place_states(AXES, {state: dict.fromkeys(AXES, mode) for state, mode in kept.items()})
+    yield clipped(meant(schedule_of(gathered), clip=True))
+
+
+def _along_fewer(schedule: Schedule) -> Iterator[Schedule]:
     """The schedule, with a line that is not along the last of its axes, or slices."""
     for at, op in enumerate(schedule.ops):
-        for other in _along_fewer(op):
+        for other in _fewer(op):
             ops, each = (*schedule.ops[:at], other, *schedule.ops[at + 1 :]), len(schedule.micro_step)
             yield replace(schedule, micro_step=ops[:each], finish=ops[each:])
 
 
-def _along_fewer(op: Op) -> Iterator[Op]:
+def _fewer(op: Op) -> Iterator[Op]:
     if op.axes:
         yield replace(op, axes=op.axes[:-1])
     if op.within:

@@ -47,7 +47,7 @@ def own_rows_are_all(k: Kernel) -> None:
 
     Of two vectors, three of the one; in whichever order axes are named. Of no device, the first one's.
     """
-    units = (Unit((Vector(7, 3), Vector(4)), 3), Unit((Vector(11, 2),)))
+    units = (Unit((Vector(7, 3), Vector(4), Vector(5)), 3), Unit((Vector(11, 2),)))
     vectors = [*units[0].vectors] * 3 + [*units[1].vectors]
     policy, unpadded = BytePolicy(1, 1, 1), frozenset({State.OPTIMIZER})
     ways, mesh = (("a",), ("a", "b"), ("b", "a"), ("a", "b", "c")), MESH

@@ -42,9 +42,13 @@ def _part(name: str, *weights: str) -> Part:
     return part.part(STREAM)
 
 
-BEFORE = replace(_part("first", WORD_WEIGHT), takes=None), _part("second", "own")
+BEFORE = replace(_part("first", WORD_WEIGHT), takes=None), _part("second", "own"), _part("third", "up")
 LOSS = replace(STREAM, indices=("b",))
-AFTER = _part("layer_sums", "after"), replace(_part("last", WORD_WEIGHT, "after"), gives=LOSS)
+AFTER = (
+    _part("layer_sums", "after"),
+    _part("next", "down"),
+    replace(_part("last", WORD_WEIGHT, "after"), gives=LOSS),
+)
 OWN = Custom((*BEFORE, _part(LAYER, "own"), *AFTER), 7, ())
 MODELS: tuple[Transformer | Custom, ...] = (
     OWN,
@@ -98,7 +102,7 @@ def stages_have_what_is_listed(k: Kernel) -> None:
         _require_order(k, placed, summed)
         if model is OWN:
             _require_told(k, placed, sent, [*summed])
-    users = (BEFORE[0], 0), (AFTER[1], 2), (AFTER[1], 5)
+    users = (BEFORE[0], 0), (AFTER[-1], 2), (AFTER[-1], 5)
     uses = [Piece(part, NO_LAYER, stage, 0) for part, stage in users]
     over = {(WORD_WEIGHT, NO_LAYER): (0, 2, 5), ("after", NO_LAYER): (2, 5)}
     _require(k, PIPES[0], to_sum(uses), over)
