@@ -47,8 +47,8 @@ def own_rows_are_all(k: Kernel) -> None:
 
     Of two vectors, three of the one; in whichever order axes are named. Of no device, the first one's.
     """
-    units = (Unit((Vector(7, 3), Vector(4), Vector(5)), 3), Unit((Vector(11, 2),)))
-    vectors = [*units[0].vectors] * 3 + [*units[1].vectors]
+    units = (Unit((Vector(7, 3), Vector(4), Vector(5)), 3), Unit((Vector(11, 2),)), Unit((Vector(5),)))
+    vectors = [*units[0].vectors] * 3 + [v for unit in units[1:] for v in unit.vectors]
     policy, unpadded = BytePolicy(1, 1, 1), frozenset({State.OPTIMIZER})
     ways, mesh = (("a",), ("a", "b"), ("b", "a"), ("a", "b", "c")), MESH
     for cut in ways:

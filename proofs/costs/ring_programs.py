@@ -66,7 +66,8 @@ def programs_of_rings() -> Iterator[Program]:
     """
     second = len(_lines(SECOND))
     for waiting, inside, at_once in ((0, "", "b"), (second, "", "a"), (second, "15", "")):
-        axes = tuple(Axis(name, ring="s", at_once=name == at_once) for name in "ab")
+        rings = (Axis(name, ring="s", at_once=name == at_once) for name in "ab")
+        axes = Axis("c"), *rings
         forward, backward = _written(FORWARD, inside), _written(BACKWARD + SECOND, inside)
         lies = {value: _lies(value) for line in (*forward, *backward) for value in _values(line)}
         x, y, dx, dy = (_value(name, inside) for name in ("x", "y", "dx", "dy"))
@@ -107,4 +108,4 @@ def _values(line: Line) -> tuple[Value, ...]:
 
 def _lies(value: Value) -> Lies:
     turns = value.name.partition(".")[2]
-    return {"a": WHOLE, "b": WHOLE} | {turns_of(a): CUT if a in turns else WHOLE for a in "ab"}
+    return dict.fromkeys("abc", WHOLE) | {turns_of(a): CUT if a in turns else WHOLE for a in "ab"}

@@ -224,9 +224,10 @@ def _require_fullest(
         sum(map(bytes_of, here - apart - ({*program.held_between} if number >= first else set())))
         for number, here in enumerate(lives)
     ]
+    at_once = {axis.name for axis in program.axes if axis.at_once}
     for move, numbers in _round(program):
         others = mesh[move.axis] - 1
-        others = others if program.is_at_once(move) else min(others, 1)
+        others = others if move.axis in at_once else min(others, 1)
         for number in numbers:
             moments[number] += others * bytes_of(move.makes)
     if fullest_moment(program, sizes, mesh) != max(moments):
