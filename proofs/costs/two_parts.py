@@ -227,7 +227,7 @@ def _require_fullest(
     at_once = {axis.name for axis in program.axes if axis.at_once}
     for move, numbers in _round(program):
         others = mesh[move.axis] - 1
-        others = others if move.axis in at_once else min(others, 1)
+        others = others if move.before.index and move.axis in at_once else min(others, 1)
         for number in numbers:
             moments[number] += others * bytes_of(move.makes)
     if fullest_moment(program, sizes, mesh) != max(moments):
