@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise, product
 from typing import Any
 
@@ -10,6 +11,7 @@ from proofs.checking.witnesses import around, operation
 from proofs.trusted.kernel import Kernel, KernelError
 from spec.derivation.schedules import schedule_of
 from spec.language.schedule import Buffer, Kind, Rest, Schedule
+from spec.meaning.match import Copies, Place, first_difference
 from spec.meaning.reference import Reference, Unknown, divided, primes, run
 from spec.meaning.semantics import MOMENT, execute, initial
 from spec.models.states import State
@@ -155,6 +157,11 @@ def all_that_is_kept_is_compared(k: Kernel) -> None:
         first, *_ = run(moved.with_rest(State.PARAMETERS, Rest(host=host)), {BATCH: 2}, steps=1)
         if not all(isinstance(value, Unknown) for value in first.has):
             raise KernelError(f"{k.claim}: after {kind} parameters are {first.has}")
+    row = Copies(0, "parameters", [1, 2, 3], [0, 0, 0], lambda index: Place((index,), index))
+    for unlike, told_of in (([], []), ([1, 2], [2])):  # by a comparison of its own
+        told = first_difference([row], partial(lambda found, _: found, unlike))
+        if [each.has for each in (told,) if each] != told_of:
+            raise KernelError(f"{k.claim}: of copies that are unlike at {unlike} {told} is told first")
     unknown = primes("unknown", 1)
     quotients = [divided(x, y) for x, y in ((1, 0), (0, 0), (1, unknown), (unknown, unknown))]
     if not all(isinstance(value, Unknown) for value in quotients) or divided(0, unknown) != 0:

@@ -7,16 +7,17 @@ else it is copied, and the copy is kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import accumulate, pairwise, product
 from math import prod
 
 from proofs.trusted.kernel import Kernel, KernelError
-from spec.costs.model_costs import kept_bytes
+from spec.costs.model_costs import kept_bytes, waiting_bytes
 from spec.costs.views import with_views
 from spec.derivation.programs import program_of
+from spec.derivation.two_parts import gradients_last
 from spec.language.programs import Program
 from spec.models.parts import layer
 from spec.models.profiles import TEXTBOOK, realised
@@ -57,14 +58,15 @@ COUNTS = (  # samples, tokens, groups, heads of each, experts
 def views_lie_in_arrays(k: Kernel) -> None:
     """Raise KernelError unless what parts keep takes the room of the arrays that its elements lie in.
 
-    Without views, all has room of its own.
+    So does what waits between the two parts of backward. Without views, all has room of its own.
     """
     for part, each in _parts():
-        program = program_of(part, ())
+        program = gradients_last(program_of(part, ()))
         apart = replace(program, part=replace(part, views=False))
         for sizes in each:
-            has = kept_bytes(with_views(program, sizes, {}), sizes, {})
-            expected = _Memory(program, sizes).kept()
+            found, memory = with_views(program, sizes, {}), _Memory(program, sizes)
+            has = kept_bytes(found, sizes, {}), waiting_bytes(found, sizes, {})
+            expected = memory.room_of(program.stored), memory.room_of(program.stored_between)
             if has != expected or with_views(apart, sizes, {}) is not apart:
                 raise KernelError(f"{k.claim}: a {part.name} keeps {has} bytes, not {expected}")
 
@@ -123,10 +125,10 @@ class _Memory:
                 self.readers[value].append(line)
         self.bytes = dict[str, int]()
 
-    def kept(self) -> int:
-        """Bytes of the arrays that have elements of what is kept, or are copies of it."""
+    def room_of(self, values: Iterable[Value]) -> int:
+        """Bytes of the arrays that have elements of what is there, or are copies of it."""
         arrays = set[str]()
-        for value in self.program.stored:
+        for value in values:
             place = self.place_of(value)
             if not all(self._lies_so(value, place, line) for line in self.readers[value]):
                 place = self._written(value, value.indices, f"copy of {value.name}")

@@ -32,9 +32,10 @@ def with_views(program: Program, indices: Indices, mesh: Mesh) -> Program:
     room = _Room(program, indices, mesh)
     arrays = {view: room.array(view) for view in program.kept if room.is_view(view)}
     within = {value.plain_name for value, array in arrays.items() if array and value not in array}
-    beside = (each for array in arrays.values() for each in array)
+    lie = tuple((view, each) for view, array in arrays.items() for each in array)
     part = replace(program.part, merged=program.part.merged | within)
-    return replace(program, part=part, kept=tuple(dict.fromkeys((*program.kept, *beside))))
+    kept = dict.fromkeys((*program.kept, *(each for _, each in lie)))
+    return replace(program, part=part, kept=tuple(kept), arrays=lie)
 
 
 def is_repeated(operation: Operation) -> bool:

@@ -53,6 +53,7 @@ class Program:
     kept: tuple[Value, ...]
     lies: Mapping[Value, Lies]  # of constants, and of what each line makes
     waiting: int = 0
+    arrays: tuple[tuple[Value, Value], ...] = ()  # of views that are kept, what lies in their arrays
 
     @cached_property
     def every_axis(self) -> tuple[Axis, ...]:
@@ -124,8 +125,9 @@ class Program:
 
     @property
     def stored_between(self) -> tuple[Value, ...]:
-        """That, in room of its own."""
-        return self.in_own_room(self.held_between)
+        """That, in room of its own, and the arrays of its views."""
+        arrays = (value for view, value in self.arrays if view in self.held_between)
+        return self.in_own_room(tuple(dict.fromkeys((*self.held_between, *arrays))))
 
     @cached_property
     def moves(self) -> tuple[Move, ...]:

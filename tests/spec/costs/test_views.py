@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from psem_model.reading.profiles import read as profiled
-from spec.costs.model_costs import elements, kept_bytes, numbers_of
+from spec.costs.model_costs import elements, kept_bytes, numbers_of, waiting_bytes
 from spec.costs.views import is_repeated, with_views
 from spec.derivation.programs import program_of
+from spec.derivation.two_parts import gradients_last
 from spec.models.parts import head, layer
 from spec.models.profiles import realised_parts
 from spec.models.transformer import Transformer, is_layer, with_masks
@@ -196,3 +197,12 @@ def test_what_attention_gives_of_one_head_lies_token_by_token_on_each_device():
     assert np.shares_memory(gives, np.ascontiguousarray(gives.transpose(0, 2, 1, 3)))
     program = with_views(program_of(part, (tensor,)), of.sizes(2, 3), {tensor.name: 2})
     assert "context_by_token" in program.part.merged
+
+
+def test_what_waits_for_the_second_part_of_backward_in_an_array_is_counted_with_it():
+    of, tensor = replace(model((2, 1, 4), ""), put_together=True), MODEL_AXES["tp"]
+    (part,) = (p for p in realised_parts(of, profiled("eager+fused"), WIDTH) if is_layer(p.name))
+    program, sizes, mesh = gradients_last(program_of(part, (tensor,))), of.sizes(2, 3), {tensor.name: 2}
+    assert "context_by_token" in {value.plain_name for value in program.held_between}
+    found = with_views(program, sizes, mesh)
+    assert waiting_bytes(found, sizes, mesh) == waiting_bytes(program, sizes, mesh)
