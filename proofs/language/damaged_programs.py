@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from proofs.language.made_twice import with_values_twice
+from proofs.trusted.kernel import KernelError
 from spec.devices.layouts import PARTIAL, WHOLE, Lie, along
 from spec.language.moves import Move
 from spec.language.programs import Line, Program
@@ -22,6 +23,25 @@ class Way(NamedTuple):
     before: Lie
     after: Lie
     in_turns: bool = False
+
+
+def without(program: Program, move: Move) -> Program:
+    """The program without a move. Raises KernelError unless it has all else, as it was."""
+    found = program.without(move)
+    ends = found.gives, found.returns, *found.gradients.values(), *found.kept
+    rest = [line.reads for line in program.lines if line != move]
+    reads = [tuple(move.value if value == move.makes else value for value in some) for some in rest]
+    others = [line for line in program.lines if line != move and move.makes not in line.reads]
+    before = program.gives, program.returns, *program.gradients.values()
+    if {*before} - {move.makes} - {*ends}:
+        raise KernelError(f"{move}: without it other values are left")
+    if [line.reads for line in found.lines] != reads:
+        raise KernelError(f"{move}: it is not forgotten")
+    if move.makes in ends or {*others} - {*found.lines} or len(found.kept) != len({*found.kept}):
+        raise KernelError(f"{move}: more is forgotten, or less")
+    if found.waiting != len([line for line in program.parts_of_backward[1] if line != move]):
+        raise KernelError(f"{move}: without it {found.waiting} lines wait")
+    return found
 
 
 def without_moves(program: Program) -> Iterator[Program]:

@@ -21,6 +21,7 @@ from proofs.language.damaged_programs import (
     with_operands_turned,
     with_other_functions,
     with_other_gradients,
+    without,
     without_moves,
 )
 from proofs.language.damaged_rings import damaged_loops, damaged_rings, merged_in_slices, on_a_ring
@@ -63,7 +64,7 @@ from spec.checking.programs import check_program, on_whole_values
 from spec.derivation.programs import EVERYTHING, FROM_SLICES, NOTHING, PAIRS, program_of
 from spec.derivation.two_parts import gradients_last
 from spec.devices.layouts import LayoutError
-from spec.language.moves import Axis, Move
+from spec.language.moves import Axis
 from spec.language.programs import Line, Program
 from spec.meaning.terms import Terms, differentiated
 from spec.models.parts import layer, parts
@@ -289,11 +290,11 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
         if check_program(replace(program, lies=given)).lies != program.lies:
             raise KernelError(f"{[axis.name for axis in several]}: values lie otherwise than derived")
         for move in program.moves:
-            must_reject(check_program, _without(program, move))
-            _without(gradients_last(program), move)
+            must_reject(check_program, without(program, move))
+            without(gradients_last(program), move)
     held = [program_of(part, (replace(TENSOR, held=True),)) for part in (many_uses(), projection())]
     for program, move in ((each, move) for each in held for move in each.moves):
-        _without(program, move)
+        without(program, move)
     ring = program_of(layer(LLAMA), (RING,))
     sliced = program_of(layer(GPT), (MODEL_AXES["tp+sp"],))
     at_once = MODEL_AXES["cp-all-gather"]
@@ -382,24 +383,6 @@ def listed() -> dict[str, ProgramListing]:
     along = {name: ProgramListing(program, program.axes[0]) for name, program in found.items()}
     on_three = program_of(layer(LLAMA), THREE)
     return along | {f"layer_on_three_along_{a.name}": ProgramListing(on_three, a) for a in THREE}
-
-
-def _without(program: Program, move: Move) -> Program:
-    """The program without a move. Raises KernelError unless it has all else, as it was."""
-    found = program.without(move)
-    ends = found.gives, found.returns, *found.gradients.values(), *found.kept
-    reads = [value for line in found.lines for value in line.reads]
-    others = [line for line in program.lines if line != move and move.makes not in line.reads]
-    before = program.gives, program.returns, *program.gradients.values()
-    if {*before} - {move.makes} - {*ends}:
-        raise KernelError(f"{move}: without it other values are left")
-    if len(found.lines) != len(program.lines) - program.lines.count(move) or move.makes in reads:
-        raise KernelError(f"{move}: it is not forgotten")
-    if move.makes in ends or {*others} - {*found.lines} or len(found.kept) != len({*found.kept}):
-        raise KernelError(f"{move}: more is forgotten, or less")
-    if found.waiting != len([line for line in program.parts_of_backward[1] if line != move]):
-        raise KernelError(f"{move}: without it {found.waiting} lines wait")
-    return found
 
 
 @claim("F1")

@@ -58,8 +58,10 @@ def _of_units() -> Iterator[tuple[str, Any, Any]]:
     yield "chunks", {each for each in every if says[each].sums_by_chunk}, chunks
     no_arrays = {*product(others, flat, (NO,))}
     yield "arrays", {each for each in every if not says[each].tells_arrays}, no_arrays
-    copied = [units for units in Units if not of(copies=YES, units=units).types(MIXED_ADAM).copied]
-    yield "copied", copied, [Units.BUCKET]
+    copied = [
+        has for has in product(BOTH, Units) if of(copies=has[0], units=has[1]).types(MIXED_ADAM).copied
+    ]
+    yield "copied", copied, [(YES, units) for units in Units if units is not Units.BUCKET]
     yield "a kernel of shares", of(inside=frozenset({"shares"})).has_kernel, NO
     book = TEXTBOOK.units, TEXTBOOK.copies_heads, TEXTBOOK.words_a_device, TEXTBOOK.elements_a_device
     yield "the textbook", book, (Units.LARGEST, YES, 1, 1)
