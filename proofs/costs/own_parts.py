@@ -60,11 +60,12 @@ def own_rows_are_all(k: Kernel) -> None:
             for row in range(vector.rows)
         ]
         sizes = Sizes(0, mesh, policy, cut=cut, units=units, unpadded=unpadded)
+        apart = replace(sizes, psi=61, units=())  # each weight by itself
         for axes, place in product((*ways, ("b",)), ({}, *places_of(mesh))):
             along = {axis: place.get(axis, 0) for axis in axes if axis in cut}.items()
             expected = sum(elements for cell, elements in rows if along <= cell)
             own = replace(sizes, device=place).at_rest(State.OPTIMIZER, axes)
-            if own != expected:
+            if own != expected or apart.at_rest(State.OPTIMIZER, axes) != apart.slice(axes):
                 raise KernelError(f"{k.claim}: cut along {cut}, {place} has {own} along {axes}")
 
 

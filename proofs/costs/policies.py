@@ -6,6 +6,8 @@ from fractions import Fraction
 from itertools import product
 
 from proofs.trusted.kernel import KernelError
+from spec.costs.memory import Sizes
+from spec.language.schedule import Buffer, Kind, Op, Phase
 from spec.models.states import POLICIES, BytePolicy, State, custom_policy
 from spec.numbers.arithmetic import Number
 
@@ -87,4 +89,9 @@ def _passes(gathered: Number, reduced: Number, quantised: Number, copied: bool) 
     copy = COPY[gathered, reduced, copied]
     expected = first(gathered, 2), first(quantised, gathered, 2), fresh, summed, copy
     along = [policy.summed_in(axes, 9) for axes in ("", "a", "ab", "ac")]
-    return found == expected and along == [summed, 9, 9, summed]
+    sums, sizes = (
+        Op(Kind.ALL_REDUCE, Phase.REDUCE, Buffer.PARAMETERS, axes=("c",)),
+        Sizes(1, {}, policy),
+    )
+    along.append(sizes.width_sent(sums))  # of weights
+    return found == expected and along == [summed, 9, 9, summed, 2]
