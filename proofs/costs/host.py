@@ -9,7 +9,7 @@ from itertools import product
 
 from proofs.trusted.kernel import Kernel, KernelError
 from spec.costs.communication import added_up, elements_sent, most_touched, totals, transfers
-from spec.costs.memory import Sizes
+from spec.costs.memory import Sizes, resting
 from spec.derivation.schedules import schedule_of
 from spec.language.schedule import HOST_TRANSFERS, Buffer, Kind, Op, Phase, Schedule, Span
 from spec.models.states import BytePolicy, State
@@ -66,7 +66,10 @@ def micro_steps_cross(k: Kernel) -> None:
 
 
 def _require_room(k: Kernel) -> None:
-    """Raise KernelError unless of slices along two axes that rest no more crosses, whatever is said."""
+    """Raise KernelError unless of slices along two axes that rest no more crosses, whatever is said.
+
+    And unless a view that is there before a step rests on the device, and what it is of on the host.
+    """
     placed = (factor("zero-offload", "outer") * factor("zero-offload", "inner")).states
     schedule, sizes = schedule_of(placed), Sizes(12, {"outer": 2, "inner": 3}, BytePolicy(W, G, K))
     (fetch,) = (op for op in schedule.ops if op.kind is Kind.FETCH)
@@ -74,6 +77,10 @@ def _require_room(k: Kernel) -> None:
         elements = elements_sent(replace(fetch, within=axes), schedule, sizes)
         if elements != 2:
             raise KernelError(f"{k.claim}: of slices of 2 elements {elements} cross, within {axes}")
+    viewed = replace(schedule_of(on_batch("O", "R", "R", "S")), start=(Buffer.VIEW,))
+    rests = [resting(viewed, State.PARAMETERS, sizes, host) for host in (False, True)]
+    if rests != [12 * W, 12 * W]:
+        raise KernelError(f"{k.claim}: of 12 parameters and their view {rests} bytes rest")
 
 
 def _told(crossings: Iterable[Crossing]) -> Counter[tuple[Op, int]]:

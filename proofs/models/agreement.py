@@ -84,11 +84,12 @@ MODELS = (  # which between them have all that models may have
         clamped=True,
         shared=2,
         weighed_within=True,
-        kinds=(frozenset({MASKED}),),
+        kinds=(frozenset({MASKED}), USUAL),
     ),
     replace(
         WITH_EXPERTS,
         norms=OF_LAYERS | {"turned", "attention_sum", "mlp_sum"},
+        word_features=3,
         capped=frozenset({"logits"}),
         tied=True,
         tempered=True,

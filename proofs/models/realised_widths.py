@@ -9,7 +9,7 @@ from math import prod
 from proofs.trusted.kernel import KernelError
 from spec.models.parts import BESIDE_OPERATIONS, BESIDE_ROUTES, MASK, layer, parts
 from spec.models.profiles import TEXTBOOK, Profile, realised, realised_parts
-from spec.models.transformer import MASKED, Transformer
+from spec.models.transformer import MASKED, Transformer, is_layer
 from spec.models.values import TRANSPOSED, Operation, Part, Role, Value
 
 OF_CHOICES = {"choices", "choices_offset", "choices_biased", "odds", "slot_odds"}
@@ -18,6 +18,7 @@ OF_LOSS = {"raised", "total", "lost", "loss", "logits_capped"}
 IN_FP32 = OF_CHOICES | OF_SINKS | OF_LOSS
 INTEGER, REAL, HALF = 8, 4, 2  # bytes of a number
 TOLD = {*BESIDE_ROUTES, *BESIDE_OPERATIONS} - {"weighed"}
+OF_EACH_LAYER = {"largest_of_keys", "head_numbers"}
 READ_BACKWARD = {  # of functions as they are composed: arrays beside their result; one is the argument
     "gelu_python": ("x by root of 2", "x by 2", "1 + erf"),
     "gelu_new": ("x", "tanh", "x by 2", "1 + tanh"),
@@ -48,12 +49,15 @@ def require_widths(
     masked = [part for part in written if MASKED in part.name.split("_")]
     given = [part for part in written if any(v.name == MASK for v in part.first_readers)]
     wrong += [part.name for part in written if (part in masked) != (part in given)]
+    for part in (part for part in written if is_layer(part.name)):
+        in_all = {line.makes.name for line in part.operations} & OF_EACH_LAYER
+        wrong += [part.name] if in_all != OF_EACH_LAYER & {*beside} else []
     copies = {copy for copy in COPIES for name in names if name.endswith(copy)}
     if wrong or (names & TOLD, copies) != ({*beside}, _copies(model) if profile.composes else set()):
         raise KernelError(f"{claim}: of {model} {wrong} have another type, or {copies} are copies")
     in_types = [
         (HALF, in_halves),
-        *([(REAL, realised_parts(model, profile, REAL))] if profile.routes else []),
+        *((width, realised_parts(model, profile, width)) for width in (REAL, 1) if profile.routes),
     ]
     for width, all_found in in_types:
         for part, found in zip(written, all_found, strict=True):
@@ -63,7 +67,9 @@ def require_widths(
             expected = sum(_taken(line, profile, width, sizes) for line in part.operations)
             if squares != {line for line in of_rows if len({*line.reads}) == 1}:
                 raise KernelError(f"{claim}: roots are of sums of squares, and means of sums")
-            if made != expected or (profile.routes and not {*beside, "weighed"} <= found.stores):
+            kept = {*beside, "weighed"} if profile.routes else set()
+            kept |= {line.makes.name for line in of_rows}
+            if made != expected or not kept <= found.stores:
                 raise KernelError(f"{claim}: of {model} {part.name} makes {made}, not {expected}")
 
 
@@ -153,7 +159,7 @@ def _taken(line: Operation, profile: Profile, width: int, sizes: Sizes) -> int:
     if "rms_norm" in in_full and makes.name.endswith("_heads_norm_unit"):
         found += count * (REAL - width)
     if "cross_entropy" in in_full and makes.name == "logits" and makes.width == REAL:
-        found += count * HALF
+        found += count * width
     if profile.maximum and makes.name == "raised":
         found += count // sizes["v"] * REAL
     if profile.composes and line.function in READ_BACKWARD:

@@ -315,12 +315,13 @@ class _OfModel:
 
 
 def checkpoints(plan: Plan, layers: int) -> tuple[int, int, Number] | None:
-    """As of one layer; None if they differ, are made again anyway, or are kept on the host.
+    """As of one layer; None if there is none, they differ, are made again anyway, or are on the host.
 
     Or if backward is in two parts: what the second reads is made again before it, and waits.
     """
     alike = len(plan.layers) == 1 and plan.again == NOTHING and not plan.offload
-    return plan.layer.checkpoints(layers) if alike and not plan.pipe.in_two_parts else None
+    alike = alike and layers > 0 and not plan.pipe.in_two_parts
+    return plan.layer.checkpoints(layers) if alike else None
 
 
 def _passed(model: Transformer) -> Iterator[str]:

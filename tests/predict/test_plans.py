@@ -411,3 +411,9 @@ def test_a_turned_key_that_all_heads_share_is_gathered_before_it_is_placed_in_ea
             ("reduce_scatter", "d key_turned", "backward", size),
         ]
         assert "all_to_all" not in {collective for collective, *_ in sent}
+
+
+def test_a_stage_without_layers_has_no_best_number_of_checkpoints(predicted):
+    of_gpt2 = {"config": "gpt2", "sequence": 1024, "accumulate": 8, "stage-layers": "0,4,4,4"}
+    found = predicted("dp(2) * pp(4)", **of_gpt2, stage=0)
+    assert found["checkpoints"] is None
