@@ -293,6 +293,7 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
             must_reject(check_program, without(program, move))
             without(gradients_last(program), move)
     held = [program_of(part, (replace(TENSOR, held=True),)) for part in (many_uses(), projection())]
+    held.append(program_of(product_of_weights(), (TENSOR,)))
     for program, move in ((each, move) for each in held for move in each.moves):
         without(program, move)
     ring = program_of(layer(LLAMA), (RING,))

@@ -93,7 +93,7 @@ def least_is_kept_at_the_square_root(k: Kernel) -> tuple[Theorem, ...]:
 
 def _require_best(k: Kernel) -> None:
     """Raise KernelError unless the number that the search finds keeps least of all, of a few sizes."""
-    for layers, size_in, size_mid in product((*range(1, 9), 10), (1, 2, 9), (1, 3, 10)):
+    for layers, size_in, size_mid in product((*range(1, 9), 10, 36), (1, 2, 9), (1, 3, 10)):
         counts = range(1, layers + 1)
         spread = ([range(layers)[first::n] for first in range(n)] for n in counts)  # a segment each
         kept = [len(each) * size_in + max(map(len, each)) * size_mid for each in spread]
