@@ -11,6 +11,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations, product
 from math import prod
+from typing import Any
 
 from proofs.language.programs import LLAMA, WITH_EXPERTS
 from proofs.trusted.kernel import Kernel, KernelError
@@ -22,10 +23,26 @@ from spec.models.parts import layer
 from spec.models.transformer import Transformer
 from spec.plans.model_strategies import EXPERTS, MODEL_AXES, SLOTS
 
-HIDDEN = 3
+HIDDEN, HIDDEN_INDEX = 3, "h"
 # devices, experts of each, and choices of each device's tokens
 SIZES = ((2, 1, 1), (2, 2, 1), (2, 2, 3), (2, 2, 4), (3, 1, 2), (3, 2, 7))
 CUTS = 3  # devices that cut each expert, and tokens
+
+
+def weighed_before_are_sent(k: Kernel) -> None:
+    """Raise KernelError unless as much is sent where odds weigh what experts read, or make inside.
+
+    But for the odds, which are sent to where they weigh that, and their gradients back.
+    """
+    model, axis, sent = WITH_EXPERTS[1], MODEL_AXES["ep"], list[Any]()
+    sizes, mesh = model.sizes(4, 2), {axis.name: 2}
+    within = replace(model, weighed_within=True, biases=frozenset())
+    for shape in (model, replace(model, weighed_first=True), within):
+        program = program_of(layer(shape), (axis,))
+        moved = [(move, elements_moved(move, program, sizes, mesh)) for move in program.moves]
+        sent.append(sum(size for move, size in moved if HIDDEN_INDEX in move.value.indices))
+    if len({*sent}) > 1:
+        raise KernelError(f"{k.claim}: {sent} elements are sent, by where odds weigh")
 
 
 def choices_are_sent(k: Kernel) -> None:

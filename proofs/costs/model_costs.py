@@ -13,6 +13,7 @@ from proofs.costs.exchanges import (
     rings_in_rings_are_one,
     slots_are_chosen,
     sums_send_padded_chunks,
+    weighed_before_are_sent,
     whole_numbers_are_alike,
 )
 from proofs.costs.model_symbols import MODELS, Symbols, latent_layer, sums, with_experts
@@ -169,6 +170,7 @@ def expert_parallelism_moves_tokens_twice(k: Kernel) -> tuple[Theorem, ...]:
         "gradients": (ep, sums(ep), x.gradients(ep, but=EXPERTS)),
     }
     choices_are_sent(k)
+    weighed_before_are_sent(k)
     slots_are_chosen(k)
     whole_numbers_are_alike(k)
     return tuple(x.sends(volumes))

@@ -78,6 +78,7 @@ MODELS = (  # which between them have all that models may have
     ),
     replace(
         WITH_EXPERTS,
+        norms=OF_LAYERS | {"head"},
         biases=GPT.biases | {"router"},
         odds="softmax",
         sinks=True,
@@ -108,6 +109,7 @@ IN_FULL = replace(  # in several types, in steps, with copies of keys and values
     TEXTBOOK,
     in_full=frozenset({"softmax", "layer_norm", "rms_norm", "cross_entropy"}),
     rows=frozenset({"layer_norm", "rms_norm"}),
+    rows_as_computed=frozenset({"layer_norm"}),
     composes=True,
     maximum=True,
     repeats=True,

@@ -85,6 +85,8 @@ def _of_plans() -> Iterator[tuple[str, Any, Any]]:
             (says.samples, TEXTBOOK.in_plan(policy, staged).samples),
             (samples, Samples.NONE),
         )
+        late = replace(says, each=NO, waits_whole=NO).in_plan(policy, staged)
+        yield "late in stages", late.waits_whole, waiting
         fixed = of(samples=Samples.STEP, waits_staged=YES, sums_whole=YES).in_plan(policy, staged)
         yield "as it says", (fixed.samples, fixed.waits_whole), (Samples.STEP, NO)
         whole = of(waits_whole=waits, sums_whole=like).in_plan(policy, NO).waits_whole

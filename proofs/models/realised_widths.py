@@ -49,6 +49,11 @@ def require_widths(
     masked = [part for part in written if MASKED in part.name.split("_")]
     given = [part for part in written if any(v.name == MASK for v in part.first_readers)]
     wrong += [part.name for part in written if (part in masked) != (part in given)]
+    for part in written:
+        scales = [weight for weight in part.weights if weight.name.endswith("_scale")]
+        more = [v for v in part.first_readers if v.name.endswith("_scale_and_one")]
+        offset = model.offset_scales and profile.composes
+        wrong += [part.name] if len(more) != len(scales) * offset else []
     for part in (part for part in written if is_layer(part.name)):
         in_all = {line.makes.name for line in part.operations} & OF_EACH_LAYER
         wrong += [part.name] if in_all != OF_EACH_LAYER & {*beside} else []
@@ -153,7 +158,8 @@ def _taken(line: Operation, profile: Profile, width: int, sizes: Sizes) -> int:
     if line.function in in_full:
         found += count * (2 * REAL + (REAL - width) * (line.function != "softmax"))
     if line.function in profile.rows:
-        found += count // sizes[line.over] * REAL * (2 if line.function == "layer_norm" else 1)
+        of_rows = width if line.function in profile.rows_as_computed else REAL
+        found += count // sizes[line.over] * of_rows * (2 if line.function == "layer_norm" else 1)
     if "rms_norm" in in_full and makes.name.endswith("_heads_norm_squares"):
         found += count * REAL
     if "rms_norm" in in_full and makes.name.endswith("_heads_norm_unit"):

@@ -60,12 +60,16 @@ def _group(group: Group) -> Iterator[str]:
 
 
 def numbered(values: Iterable[Value]) -> dict[Value, str]:
-    """Names of values; those that share one are numbered. All slices of a constant have one name."""
+    """Names of values; those that share one are numbered, but for weights, by which states know them.
+
+    All slices of a constant have one name.
+    """
     there, alike = list(values), dict[str, dict[object, None]]()
     for value in there:
         alike.setdefault(value.plain_name, {})[_itself(value)] = None
+    known = {value.name for value in there if value.role is Role.WEIGHT}
     names = {
-        one: f"{name} {number}" if len(same) > 1 else name
+        one: name if len(same) == 1 or (number == 1 and name in known) else f"{name} {number}"
         for name, same in alike.items()
         for number, one in enumerate(same, 1)
     }

@@ -62,7 +62,7 @@ def is_right(step):
     return True
 
 
-@pytest.mark.parametrize("strategy", ["tp", "tp+sp", "cp", "cp-all-gather", "ep"])
+@pytest.mark.parametrize("strategy", ["tp", "tp+sp", "cp", "cp-all-gather", "cp-all-to-all", "ep"])
 def test_what_reads_a_log_sum_exp_is_accepted_as_a_file(strategy, psem, tmp_path):
     code, text, err = psem("derive", strategy, "--model", "gpt-oss-20b")
     assert (code, err) == (0, "")
