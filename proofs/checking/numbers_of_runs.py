@@ -10,7 +10,7 @@ from proofs.checking.matching_schedules import along
 from proofs.checking.witnesses import around, operation
 from proofs.trusted.kernel import Kernel, KernelError
 from spec.derivation.schedules import schedule_of
-from spec.language.schedule import Buffer, Kind, Rest, Schedule
+from spec.language.schedule import STATE_OF, Buffer, Kind, Rest, Schedule
 from spec.meaning.match import Copies, Place, first_difference
 from spec.meaning.reference import Reference, Unknown, divided, primes, run
 from spec.meaning.semantics import MOMENT, execute, initial
@@ -152,11 +152,14 @@ def all_that_is_kept_is_compared(k: Kernel) -> None:
         raise KernelError(
             f"{k.claim}: of 6 elements on 6 devices so many copies are compared: {copies}"
         )
-    for kind, host in ((Kind.OFFLOAD, False), (Kind.FETCH, True)):
-        moved = around(dp, last=(operation(kind, Buffer.PARAMETERS),))
-        first, *_ = run(moved.with_rest(State.PARAMETERS, Rest(host=host)), {BATCH: 2}, steps=1)
-        if not all(isinstance(value, Unknown) for value in first.has):
-            raise KernelError(f"{k.claim}: after {kind} parameters are {first.has}")
+    for (kind, host), buffer in product(
+        ((Kind.OFFLOAD, False), (Kind.FETCH, True)), (Buffer.PARAMETERS, Buffer.OPTIMIZER)
+    ):
+        moved = around(dp, last=(operation(kind, buffer),)).with_rest(STATE_OF[buffer], Rest(host=host))
+        rows = [*run(moved, {BATCH: 2}, steps=1)]
+        of_it = [row for row in rows if (row.state == "parameters") is (buffer is Buffer.PARAMETERS)]
+        if not all(isinstance(value, Unknown) for row in of_it for value in row.has):
+            raise KernelError(f"{k.claim}: after {kind} {buffer.value} are known")
     row = Copies(0, "parameters", [1, 2, 3], [0, 0, 0], lambda index: Place((index,), index))
     for unlike, told_of in (([], []), ([1, 2], [2])):  # by a comparison of its own
         told = first_difference([row], partial(lambda found, _: found, unlike))

@@ -43,7 +43,7 @@ GIVEN: tuple[tuple[dict[str, Any], set[int], Arrays, Arrays], ...] = (
 TOKENS, COUNT = (I, B, S), (F,)
 # kind of model, its parts; arrays of tokens, and of places
 NUMBERS: tuple[tuple[dict[str, Any], str, Arrays, Arrays], ...] = (
-    ({}, "embedding layer head", (TOKENS, TOKENS), (*(ANGLES,) * 4, COUNT)),
+    ({"tied": True}, "embedding layer head", (TOKENS, TOKENS), (*(ANGLES,) * 4, COUNT)),
     ({}, "embedding", (TOKENS,), ()),
     ({"angles_in_full": True}, "layer", (), ((F, S, T),) * 4),
     ({"angles_in_full": True, "paired_angles": True}, "layer", (), ((F, S, T // 2),) * 4),

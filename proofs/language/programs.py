@@ -137,6 +137,7 @@ SEVERAL = (  # axes at once
 ATTENTION = frozenset({"scores", "seen", "shares", "shares_mask", "shares_dropped"})
 FROM_SLICES_ON = "tp"  # where what comes in is whole, and sliced
 IN_A_KERNEL, WIDTH = replace(TEXTBOOK, inside=ATTENTION, stores=ATTENTION), 2  # bytes of a weight
+ALL_IN_A_KERNEL = replace(TEXTBOOK, inside=ATTENTION | {"context"})  # and what backward reads
 
 
 # ------------------------------------------------------------------------------ claims
@@ -252,6 +253,8 @@ def _checked_in_a_kernel(part: Part) -> set[Rule]:
     it reads of rows.
     """
     meshes = (TENSOR,), (RING,), SEVERAL[1]
+    for mesh in ((), (RING,)):
+        must_reject(program_of, realised(layer(GPT), ALL_IN_A_KERNEL, WIDTH), mesh)
     for program in (program for mesh in meshes for program in derived(part, mesh)):
         for line in (line for line in program.backward if isinstance(line, Operation)):
             rows = [value.width for value in line.reads[1 + line.backward :]]

@@ -299,7 +299,8 @@ def require_in_full(part: Part, *axes: Axis) -> None:
         rings = {(axis.name, max(width, FULL * in_full)) for axis in (*axes, ring) if axis.ring}
         if home != rings | {(_TENSOR.name, width)}:
             raise KernelError(f"{part.name}: so many bytes an element go home: {home}")
-        others = {line.makes.width for line in program.backward if line.makes.plain_name == "d takes"}
+        made = [line.makes for line in program.backward]
+        others = {each.width for each in made if each.plain_name in ("d takes", "d context")}
         if others != {width}:
             raise KernelError(f"{part.name}: what goes round no ring has {others} bytes an element")
 

@@ -38,6 +38,9 @@ def require_widths(
     values = {v for part in written for line in part.operations for v in (*line.reads, line.makes)}
     names = {value.name for value in values}
     wrong = [str(v) for v in values if v.width != beside.get(v.name, _width(v, model, profile.routes))]
+    wrong += [
+        str(v) for v in values if v.name == "largest_of_keys" and v.indices != ("b", "g", "r", "s")
+    ]
     alike = () if model.distances else ("g", "r")  # of masks of pairs, those of all heads
     wrong += [str(v) for v in values if v.repeats != (alike if v.name == MASK else ())]
     within = model.weighed_within and not model.weighed_first and "mlp" not in model.biases

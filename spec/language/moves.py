@@ -143,8 +143,9 @@ def move_of(
 
 def in_full_round(cotangent: Value, line: object, axes: Iterable[Axis]) -> Value:
     """A cotangent of what a line makes: in fp32, where a ring brings that, and rings sum this so."""
-    is_round = isinstance(line, Move) and line.in_turns and any(axis.in_full for axis in axes)
-    return replace(cotangent, width=max(FULL, cotangent.width)) if is_round else cotangent
+    is_round = isinstance(line, Move) and line.in_turns and bool(line.before.index)
+    is_full = is_round and any(axis.in_full for axis in axes)
+    return replace(cotangent, width=max(FULL, cotangent.width)) if is_full else cotangent
 
 
 COLLECTIVE = {(c.before, c.after): c.name for c in COLLECTIVES.values()} | {(_R, _S): "slice"}
