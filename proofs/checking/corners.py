@@ -38,6 +38,8 @@ def corners() -> Iterator[tuple[Schedule, BytePolicy, str]]:
         yield schedule, MIXED_ADAM, "whole"
     dp = schedule_of(STRATEGIES["dp"])
     yield dp.with_rest(State.GRADIENTS, Rest(stored=False)), MIXED_ADAM, "whole"
+    nowhere = Rest(dp.axes, stored=False, host=True)
+    yield dp.with_rest(State.ACTIVATIONS, nowhere), MIXED_ADAM, "fresh"
     stays, away = (schedule_of(on_batch(*modes)) for modes in ("RRO", "ORR"))
     thrice = _changed(stays, Kind.OFFLOAD, lambda op: (op,) * 3)
     yield thrice, MIXED_ADAM, "whole"  # the device has nothing left to send

@@ -117,7 +117,7 @@ IN_FULL = replace(  # in several types, in steps, with copies of keys and values
     scales_in_full=True,
 )
 WORDS = "normed of_chosen plain_odds of_groups scaled_words offset_scales spread_keys numbered_heads"
-IN_STEPS: dict[str, Any] = dict.fromkeys([*WORDS.split(), "put_together"], True)
+IN_STEPS: dict[str, Any] = dict.fromkeys([*WORDS.split(), "put_together", "chosen_in_full"], True)
 
 
 def require_equations(claim: str) -> None:

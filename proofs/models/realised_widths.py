@@ -10,7 +10,7 @@ from proofs.trusted.kernel import KernelError
 from spec.models.parts import BESIDE_OPERATIONS, BESIDE_ROUTES, MASK, layer, parts
 from spec.models.profiles import TEXTBOOK, Profile, realised, realised_parts
 from spec.models.transformer import MASKED, Transformer, is_layer
-from spec.models.values import TRANSPOSED, Operation, Part, Role, Value
+from spec.models.values import TRANSPOSED, Does, Operation, Part, Role, Value
 
 OF_CHOICES = {"choices", "choices_offset", "choices_biased", "odds", "slot_odds"}
 OF_SINKS = {"log_total", "sinks", "above_sinks", "left_by_sinks"}
@@ -72,7 +72,8 @@ def require_widths(
             of_rows = {line for line in found.operations if line.makes.name.endswith(ROWS)}
             squares = {line for line in of_rows if line.makes.name.endswith(ROWS[1])}
             made = sum(line.makes.width * _count(line.makes, sizes) for line in found.operations)
-            expected = sum(_taken(line, profile, width, sizes) for line in part.operations)
+            says = profile.in_model(model)
+            expected = sum(_taken(line, says, width, sizes) for line in part.operations)
             if squares != {line for line in of_rows if len({*line.reads}) == 1}:
                 raise KernelError(f"{claim}: roots are of sums of squares, and means of sums")
             kept = {*beside, "weighed"} if profile.routes else set()
@@ -160,6 +161,8 @@ def _taken(line: Operation, profile: Profile, width: int, sizes: Sizes) -> int:
     found = count * (width if makes.width == HALF else makes.width)
     if line.function in in_full:
         found += count * (2 * REAL + (REAL - width) * (line.function != "softmax"))
+    if line.does is Does.CONTRACT and makes.name in in_full:  # choices of experts: of copies
+        found += sum(_count(value, sizes) for value in line.reads) * REAL
     if line.function in profile.rows:
         of_rows = width if line.function in profile.rows_as_computed else REAL
         found += count // sizes[line.over] * of_rows * (2 if line.function == "layer_norm" else 1)
