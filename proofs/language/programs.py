@@ -253,8 +253,7 @@ def _checked_in_a_kernel(part: Part) -> set[Rule]:
     it reads of rows.
     """
     meshes = (TENSOR,), (RING,), SEVERAL[1]
-    for mesh in ((), (RING,)):
-        must_reject(program_of, realised(layer(GPT), ALL_IN_A_KERNEL, WIDTH), mesh)
+    must_reject(program_of, realised(layer(GPT), ALL_IN_A_KERNEL, WIDTH), ())
     for program in (program for mesh in meshes for program in derived(part, mesh)):
         for line in (line for line in program.backward if isinstance(line, Operation)):
             rows = [value.width for value in line.reads[1 + line.backward :]]

@@ -400,8 +400,6 @@ class _Work:
             self.backward.append(replace(line, reads=reads))
             self.back.add(value)
         elif value.role is not Role.CONSTANT or (value.width and not self.is_of_pairs(value)):
-            if not value.width:
-                raise LayoutError(f"{value.plain_name} is inside a kernel, and its backward reads it")
             self.kept[value] = None
         return value
 
