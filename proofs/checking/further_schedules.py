@@ -426,6 +426,8 @@ def placements_by_order() -> Iterator[tuple[Placement, list[tuple[Kind, Buffer, 
     of_all = along(three, "dp")
     yield replace(of_all, summed_first=three), [(total, FRESH, three)]
     yield replace(of_all, summed_again=three, uses=2), [(total, GRADIENTS, three)] * 2
+    for gradients, kept in (("R", GRADIENTS), ("M", FRESH)):  # weights are updated in their slices
+        yield on_batch("S*", "M", gradients, "S"), [(Kind.REDUCE_SCATTER, kept, EVERYONE)]
     yield replace(along(axes), sums_whole=True), [(Kind.REDUCE_SCATTER, FRESH, axes)]
 
 
