@@ -161,9 +161,9 @@ def all_that_is_kept_is_compared(k: Kernel) -> None:
         if not all(isinstance(value, Unknown) for row in of_it for value in row.has):
             raise KernelError(f"{k.claim}: after {kind} {buffer.value} are known")
     row = Copies(0, "parameters", [1, 2, 3], [0, 0, 0], lambda index: Place((index,), index))
-    for unlike, told_of in (([], []), ([1, 2], [2])):  # by a comparison of its own
+    for unlike, told_of in (([], []), ([1, 2], [(2, 1)])):  # by a comparison of its own
         told = first_difference([row], partial(lambda found, _: found, unlike))
-        if [each.has for each in (told,) if each] != told_of:
+        if [(each.has, each.place.element) for each in (told,) if each] != told_of:
             raise KernelError(f"{k.claim}: of copies that are unlike at {unlike} {told} is told first")
     unknown = primes("unknown", 1)
     quotients = [divided(x, y) for x, y in ((1, 0), (0, 0), (1, unknown), (unknown, unknown))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -21,10 +22,11 @@ from spec.choosing.space import realisable
 from spec.derivation.schedules import schedule_of
 from spec.language.schedule import Schedule
 from spec.models.states import MIXED_ADAM, BytePolicy, State
-from spec.plans.placement import BATCH
+from spec.plans.placement import BATCH, on_batch
 from spec.plans.strategies import STRATEGIES
 
 NONE = -1
+NAMED = {"dp": "R R R S", "zero1": "R S R S", "zero2": "R S S S", "zero3": "S* S S S"}  # the paper's
 NAMED_OR_DERIVED = "the_schedule_is_named_or_derived_of_them"
 
 
@@ -40,8 +42,21 @@ def strategies_and_realisable_placements_match(k: Kernel) -> tuple[Theorem, ...]
     for schedule in {schedule_of(placement) for placement in STRATEGIES.values()}:
         require_everywhere(k, schedule)
     _require_accepted(k)
+    _require_named(k)
     steps = Steps()
     return (match(k, steps.listed, steps.why),)
+
+
+def _require_named(k: Kernel) -> None:
+    """Raise KernelError unless strategies have the modes by which they are known; what is on the host
+    has no mode there.
+    """
+    for name, modes in NAMED.items():
+        if STRATEGIES[name] != on_batch(*modes.split()):
+            raise KernelError(f"{k.claim}: {name} is not {modes}")
+    with suppress(ValueError):
+        on_batch("R", "S+R", "S")
+        raise KernelError(f"{k.claim}: a state is replicated on the host")
 
 
 def _require_accepted(k: Kernel) -> None:

@@ -160,7 +160,8 @@ def require_clipped() -> None:
     """
     found: dict[tuple[object, ...], Schedule] = {}
     of_two = (combined(map(on_axis, "ab", (on_batch(*modes) for modes in two))) for two in OF_TWO)
-    for schedule in map(schedule_of, (*realisable_placements().values(), *of_two)):
+    on_the_host = on_batch("S*", "S*", "S+O", "S")
+    for schedule in map(schedule_of, (*realisable_placements().values(), *of_two, on_the_host)):
         for op in (op for op in schedule.finish if op.kind is Kind.UPDATE):
             found[op, schedule.rest(State.GRADIENTS)] = schedule
     for schedule in map(clipped, found.values()):
