@@ -31,8 +31,8 @@ SAMPLES, POSITIONS, DEVICES = 2, 7, 3
 def own_parts_are_all(k: Kernel) -> None:
     """Raise KernelError unless devices have all elements of a value among them, as often as it lies."""
     value, places = Value("value", tuple(INDICES)), places_of(MESH)
-    ways = (WHOLE, *map(along, INDICES), PARTIAL)
-    for lies in (dict(zip(MESH, each, strict=True)) for each in product(ways, ways[1:3], ways[::2])):
+    ways = (WHOLE, PARTIAL, *map(along, INDICES))
+    for lies in (dict(zip(MESH, each, strict=True)) for each in product(ways, repeat=len(MESH))):
         own = [elements(value, lies, INDICES, MESH, place) for place in places]
         times = prod(MESH[axis] for axis, lie in lies.items() if not lie.index)
         if sum(own) != times * prod(INDICES.values()):
