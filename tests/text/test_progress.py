@@ -44,7 +44,10 @@ def run(*args, at_a_terminal):
             pass
 
     listener = threading.Thread(target=listen)
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=end) as process:
+    of_terminal = os.environ | {"TERM": "xterm"}  # whatever the tests are started from
+    with subprocess.Popen(
+        command, cwd=ROOT, env=of_terminal, stdout=subprocess.PIPE, stderr=end
+    ) as process:
         os.close(end)
         listener.start()
         out = process.stdout.read()
