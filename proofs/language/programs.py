@@ -50,6 +50,7 @@ from proofs.language.small_parts import (
     ends_in_odds,
     log_totals,
     many_uses,
+    odds_of_weights,
     of_rows,
     product_of_weights,
     projection,
@@ -349,8 +350,8 @@ def _right_ones() -> Iterator[Program]:
     for mesh in (on_two, with_copies):
         yield of_slices(program_of(layer(GPT), mesh, FROM_SLICES))
     yield from (program_of(part, with_copies) for part in (layer(OLMO_2), of_rows("r")))
-    for part, axis in product((of_rows(), log_totals(), many_uses()), (TENSOR, MODEL_AXES["tp"])):
-        yield program_of(part, (axis,))
+    some = of_rows(), log_totals(), many_uses(), odds_of_weights()
+    yield from (program_of(part, (axis,)) for part, axis in product(some, (TENSOR, whole_along)))
     for part in (product_of_weights(), used_twice()):
         yield with_gradients_last(program_of(part, (whole_along,)))
     by_heads = MODEL_AXES["cp-all-to-all"]

@@ -170,6 +170,22 @@ def product_of_weights() -> Part:
     return work.part(work.contract(narrow, last, down.makes))
 
 
+def odds_of_weights() -> Part:
+    """Two products, and between them one with the odds of weights over an index that axes cut: they are
+    gathered, and the gradients of what is gathered are terms.
+    """
+    two = projection()
+    up, down = two.operations
+    part = Builder("odds_of_weights", two.takes)
+    up_of_both = replace(up.reads[1], indices=("h", "f", "v"))
+    wide = part.contract(up.reads[0], up_of_both, replace(up.makes, indices=("b", "s", "f", "v")))
+    given = Value("given", ("v", "k"), Role.WEIGHT)
+    odds = part.normalise("softmax", "v", given, Value("odds", given.indices))
+    chosen = part.contract(wide, odds, Value("chosen", ("b", "s", "f", "k")))
+    down_of_both = replace(down.reads[1], indices=("f", "k", "h"))
+    return part.part(part.contract(chosen, down_of_both, down.makes))
+
+
 def kernels() -> Part:
     """Values that lines in a kernel read, which make values of no width: what the part takes, and x and
     xy; and others, of a width: y, of which a line of backward makes one of none.
