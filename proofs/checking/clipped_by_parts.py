@@ -33,11 +33,17 @@ def clipped_by_parts() -> Iterator[tuple[str, Schedule, bool]]:
     add, gone = operation(Kind.ACCUMULATE, FRESH, Buffer.GRADIENTS), operation(Kind.RELEASE, FRESH)
     both = replace(clip, source=TIED), operation(Kind.ACCUMULATE, TIED, FRESH)
     once, twice = ((own, clip) * n for n in (1, 2))
+    of_first = (
+        operation(Kind.BROADCAST, Buffer.NORM, axes=AXES[1:]),
+        operation(Kind.ALL_REDUCE, Buffer.NORM, axes=AXES[:1], mean=True),
+    )
+    by_first = own, *of_first, clip
     for name, added, taken_off, times, right in (
         ("others", (*summed, of_next, clip), once, 1, True),
         ("others_twice", (*summed, *(of_next, clip) * 2), twice, 1, True),
         ("others_plus_by_ones_own", (*summed, of_next, clip, own, *both), once, 2, True),
         ("others_and_ones_own", (*summed, of_next, clip, own, clip), twice, 1, False),
+        ("the_first_ones_next", (*summed, of_next, *of_first, clip), by_first, 1, False),
         ("others_of_terms_twice", (*of_terms, *(of_next, clip) * 2), twice, 1, False),
     ):
         off = operation(Kind.SCALE, FRESH, by=Monomial(Fraction(-times)))
