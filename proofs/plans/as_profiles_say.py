@@ -49,7 +49,7 @@ def _require_states(plan: str, product: Product, parts: Sequence[Part]) -> None:
         raise KernelError(f"{plan}: weights are cut along {cut_along}, not {product.cuts_weights}")
     along = step.gradients_over()
     over_cuts = any({*summed} & {*product.cuts_weights} for summed, _ in along.values())
-    for profile in (*WORDS, TEXTBOOK) if over_cuts else (TEXTBOOK,):
+    for profile in (*WORDS, TEXTBOOK) if over_cuts else (WORDS[-1], TEXTBOOK):
         step = derive(product, parts, profile=profile)
         held = step.root if profile.held_units is HELD else ()
         for name, over in along.items():

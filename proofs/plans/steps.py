@@ -90,9 +90,14 @@ def require_norms(names: tuple[str, ...], parts: Sequence[Part]) -> None:
     """Raise KernelError unless a product's step clips each weight once, by the norm of all slices.
 
     That is so of few devices, as its lines are run; and of any number, as squares and sums are by rules
-    that are proved. `names`: of the strategies that are its factors.
+    that are proved. `names`: of the strategies that are its factors, along all of whose axes but that
+    of stages its programs are.
     """
-    step = derive(Product(tuple(map(factor, names))), parts, clip=True)
+    product = Product(tuple(map(factor, names)))
+    step = derive(product, parts, clip=True)
+    along = [axis for axis in product.axes if axis != product.pipe]
+    if any(sorted(axis.name for axis in program.axes) != sorted(along) for program in step.programs):
+        raise KernelError(f"{' * '.join(names)}: a program is not along {', '.join(along)}")
     if not every_slice_counts_once(step):
         raise KernelError(f"{' * '.join(names)}: it is not clipped by the norm of all slices")
     found = step.gradient_norms()
