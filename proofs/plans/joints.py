@@ -19,6 +19,7 @@ from spec.language.moves import Axis
 from spec.language.programs import Program
 from spec.language.schedule import Buffer, Kind, Schedule
 from spec.language.steps import Group, Step
+from spec.models.layers import Layers
 from spec.models.transformer import is_layer
 from spec.models.values import FULL, Part
 from spec.plans.compose import Product, factor
@@ -69,6 +70,20 @@ def require_shared_alike() -> None:
             accepted = False
         if accepted is not alike:
             raise KernelError(f"two parts share weights, alike: {alike}; accepted: {accepted}")
+
+
+def require_layers_in_one_group(parts: Sequence[Part]) -> None:
+    """Raise KernelError unless states of one layer and of the others, which are alike, are accepted;
+    and with those of the one again they are not.
+    """
+    step = derive(factor("zero1") * factor("tp"), parts)
+    name = next(w.name for part in parts if is_layer(part.name) for w in part.weights)
+    of, one = next(g for g in step.groups if name in g.weights), Layers(frozenset({0}), others=False)
+    others = [replace(g, weights=tuple(w for w in g.weights if w != name)) for g in step.groups]
+    some, rest = (replace(of, weights=(name,), layers=layers) for layers in (one, one.rest))
+    for groups, right in (((some, rest), True), ((some, rest, some), False)):
+        if (wrong(replace(step, groups=(*others, *groups)), check_step) is None) is not right:
+            raise KernelError(f"{name} in {len(groups)} groups: not as it is to be")
 
 
 def require_shared_lie_alike(plan: str, step: Step) -> None:

@@ -15,6 +15,7 @@ from proofs.pipelines.listed_pipelines import ListedPipeline, listed_pipelines
 from proofs.plans.joints import (
     require_in_order,
     require_joined,
+    require_layers_in_one_group,
     require_norm_of_one_group,
     require_shared_alike,
     require_summed_as_left,
@@ -119,6 +120,7 @@ def products_of_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
     for name in (*SHARED, "fsdp-hold"):
         require_one_schedule(name, parts(GPT))
     require_shared_alike()
+    require_layers_in_one_group(parts(GPT))
     require_summed_as_left()
     require_words_mean()
     for names in CLIPPED:
