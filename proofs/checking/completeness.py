@@ -163,8 +163,8 @@ def _answered_as_listed(k: Kernel) -> None:
         found = check(schedule, sizes, 2, policy)
         if (found.rule, found.step) != (rule, 0):
             raise KernelError(f"{k.claim}: {schedule}: {found.rule or 'accepted'}, and not {rule}")
-        of_run["steps"] = 1 if rule else 2
-        if (first_divergence(schedule, sizes, master=policy.master, **of_run) is None) is bool(rule):
+        of_run |= {"steps": 1 if rule else 2, "stateful": policy.k > 0, "master": policy.master}
+        if (first_divergence(schedule, sizes, **of_run) is None) is bool(rule):
             raise KernelError(f"{k.claim}: {schedule} {'matches' if rule else 'diverges'}")
     for words, schedule, right in clipped_by_parts():
         sizes = dict.fromkeys(schedule.axes, 2)
@@ -185,6 +185,7 @@ def _answers() -> Iterator[tuple[Schedule, BytePolicy, str]]:
     yield of_working_copies(), MIXED_ADAM, ""
     yield of_working_copies(), moments, "agreed"  # no weights are kept
     yield schedule_of(STRATEGIES["zero1"]), moments, ""
+    yield schedule_of(on_batch("R", "M", "R", "S")), nothing, ""  # without state there is no moment
 
 
 def _own_their_chunks(k: Kernel) -> None:

@@ -202,7 +202,7 @@ def numbers_of(
     is_needed = model.turned and any(map(is_turned, of))
     layer = next((of[name] for name in of if model.shares_mask and is_layer(name)), None)
     samples = samples_on(layer, indices, mesh) if layer else 0
-    mask = width * samples * model.heads * indices["s"] * indices["s"] if layer else 0
+    mask = width * samples * model.heads * indices["s"] * indices["s"]
     width = FULL if model.angles_in_full else width
     features = model.turned_features if not model.paired_angles else quotient(model.turned_features, 2)
     turned = 2 * width * indices["s"] * features * sets if is_needed else 0

@@ -241,7 +241,7 @@ class Reference:
         """A single device's weights and moments when a step begins."""
         if not self._single:
             elements = range(self.elements)
-            omega = [self.data("moment", j) if self.stateful else 0 for j in elements]
+            omega = [self.data("moment", j) for j in elements]
             self._single.append(([self.data("start", j) for j in elements], omega))
         now = self.step
         while len(self._single) <= step:
