@@ -32,22 +32,24 @@ def clipped_by_parts() -> Iterator[tuple[str, Schedule, bool]]:
     summed, of_terms = (*fresh, total, aside), (*fresh, aside, total)
     add, gone = operation(Kind.ACCUMULATE, FRESH, Buffer.GRADIENTS), operation(Kind.RELEASE, FRESH)
     both = replace(clip, source=TIED), operation(Kind.ACCUMULATE, TIED, FRESH)
-    once, twice = ((own, clip) * n for n in (1, 2))
+    once, twice = ((*summed, *(own, clip) * n) for n in (1, 2))
+    owners = (*fresh, operation(Kind.ALL_GATHER, FRESH, axes=AXES, span=Span.UNIT), aside)
     of_first = (
         operation(Kind.BROADCAST, Buffer.NORM, axes=AXES[1:]),
         operation(Kind.ALL_REDUCE, Buffer.NORM, axes=AXES[:1], mean=True),
     )
-    by_first = own, *of_first, clip
+    by_first = *summed, own, *of_first, clip
     for name, added, taken_off, times, right in (
         ("others", (*summed, of_next, clip), once, 1, True),
         ("others_twice", (*summed, *(of_next, clip) * 2), twice, 1, True),
         ("others_plus_by_ones_own", (*summed, of_next, clip, own, *both), once, 2, True),
         ("others_and_ones_own", (*summed, of_next, clip, own, clip), twice, 1, False),
+        ("others_of_owners_terms", (*owners, of_next, clip), (*owners, own, clip), 1, True),
         ("the_first_ones_next", (*summed, of_next, *of_first, clip), by_first, 1, False),
         ("others_of_terms_twice", (*of_terms, *(of_next, clip) * 2), twice, 1, False),
     ):
         off = operation(Kind.SCALE, FRESH, by=Monomial(Fraction(-times)))
         ops: tuple[Op, ...] = (*fresh, total, add, gone, *added, total, add, gone)
-        ops += (*summed, *taken_off, total, off, add, gone)
+        ops += (*taken_off, total, off, add, gone)
         words = f"clipped_by_parts_of_{name}_and_taken_off_by_ones_own"
         yield words, replace(dp, micro_step=ops, finish=dp.finish[1:]), right

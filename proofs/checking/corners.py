@@ -34,8 +34,10 @@ def corners() -> Iterator[tuple[Schedule, BytePolicy, str]]:
     """Schedules, each with a policy, and the rule by which it is rejected; none if it is right."""
     for schedule in (*_on_the_host(), *_by_slices(), *_of_groups(), *_taken_off(), *_of_means()):
         yield schedule, MIXED_ADAM, ""
-    for schedule in (*_of_sliced_terms(), *_of_other_quotients(), _of_the_first()):
+    others = _of_the_first(), _of_the_nexts_parts()
+    for schedule in (*_of_sliced_terms(), *_of_other_quotients(), *others):
         yield schedule, MIXED_ADAM, "whole"
+    yield _of_both_uses(), MIXED_ADAM, "fresh"
     dp = schedule_of(STRATEGIES["dp"])
     yield dp.with_rest(State.GRADIENTS, Rest(stored=False)), MIXED_ADAM, "whole"
     nowhere = Rest(dp.axes, stored=False, host=True)
@@ -166,6 +168,27 @@ def _of_the_first() -> Schedule:
     to_all = operation(Kind.BROADCAST, FRESH, axes=BOTH)
     finish = (reduce, zeros, own, to_all, ADD, GONE, *rest)
     return replace(schedule_of(along(BOTH, "dp")), finish=finish)
+
+
+def _of_the_nexts_parts() -> Schedule:
+    """Slices of the next device, each clipped by its own part of a norm, are gathered and added."""
+    dp = schedule_of(STRATEGIES["dp"])
+    reduce, *rest = dp.finish
+    scatter = replace(reduce, source=FRESH, kind=Kind.REDUCE_SCATTER, shift=1)
+    part = operation(Kind.SQUARE_NORM, FRESH, NORM, within=EVERYONE, shift=1)
+    gather = replace(scatter, kind=Kind.ALL_GATHER, span=Span.ALL_UNITS)
+    clip = operation(Kind.CLIP, FRESH, by=NORM)
+    return replace(dp, finish=(COPY, scatter, part, clip, gather, reduce, ADD, GONE, *rest))
+
+
+def _of_both_uses() -> Schedule:
+    """Gradients of one use of a weight, at a view of zeros, less those of its other use."""
+    dp = tied_parameters(schedule_of(STRATEGIES["dp"]))
+    forward, backward, _ = dp.micro_step
+    zeros = operation(Kind.ZERO, VIEW, span=Span.UNIT)
+    at_zeros = replace(forward, source=VIEW), replace(backward, source=VIEW, into=FRESH, span=Span.UNIT)
+    minus, add = replace(OFF, source=TIED), replace(ADD, source=TIED, into=FRESH)
+    return around(dp, first=(zeros, *at_zeros, minus, add, ADD, GONE))
 
 
 def _own(source: Buffer) -> Ops:
