@@ -33,6 +33,11 @@ def clipped_by_parts() -> Iterator[tuple[str, Schedule, bool]]:
     add, gone = operation(Kind.ACCUMULATE, FRESH, Buffer.GRADIENTS), operation(Kind.RELEASE, FRESH)
     both = replace(clip, source=TIED), operation(Kind.ACCUMULATE, TIED, FRESH)
     once, twice = ((*summed, *(own, clip) * n) for n in (1, 2))
+    gather = operation(Kind.ALL_GATHER, FRESH, axes=AXES[1:], span=Span.UNIT)
+    of_slices, of_sums = (
+        (*fresh, operation(kind, FRESH, axes=AXES[1:]), replace(own, source=FRESH), clip, gather)
+        for kind in (Kind.REDUCE_SCATTER, Kind.ALL_REDUCE)
+    )
     owners = (*fresh, operation(Kind.ALL_GATHER, FRESH, axes=AXES, span=Span.UNIT), aside)
     of_first = (
         operation(Kind.BROADCAST, Buffer.NORM, axes=AXES[1:]),
@@ -45,6 +50,7 @@ def clipped_by_parts() -> Iterator[tuple[str, Schedule, bool]]:
         ("others_plus_by_ones_own", (*summed, of_next, clip, own, *both), once, 2, True),
         ("others_and_ones_own", (*summed, of_next, clip, own, clip), twice, 1, False),
         ("others_of_owners_terms", (*owners, of_next, clip), (*owners, own, clip), 1, True),
+        ("slices", of_slices, of_sums, 1, True),
         ("the_first_ones_next", (*summed, of_next, *of_first, clip), by_first, 1, False),
         ("others_of_terms_twice", (*of_terms, *(of_next, clip) * 2), twice, 1, False),
     ):

@@ -27,6 +27,7 @@ COUNT = operation(Kind.COUNT, TOKENS)
 COPY = operation(Kind.KEEP, GRADIENTS, FRESH, span=Span.ALL_UNITS)
 OVER = operation(Kind.DIVIDE, FRESH, by=TOKENS)
 GONE = operation(Kind.RELEASE, FRESH)
+ZEROS = operation(Kind.ZERO, VIEW, span=Span.UNIT)
 CLIP = {"clip": True}
 
 
@@ -37,7 +38,8 @@ def corners() -> Iterator[tuple[Schedule, BytePolicy, str]]:
     others = _of_the_first(), _of_the_nexts_parts()
     for schedule in (*_of_sliced_terms(), *_of_other_quotients(), *others):
         yield schedule, MIXED_ADAM, "whole"
-    yield _of_both_uses(), MIXED_ADAM, "fresh"
+    for schedule in (_of_both_uses(), _of_two_groups()):
+        yield schedule, MIXED_ADAM, "fresh"
     dp = schedule_of(STRATEGIES["dp"])
     yield dp.with_rest(State.GRADIENTS, Rest(stored=False)), MIXED_ADAM, "whole"
     nowhere = Rest(dp.axes, stored=False, host=True)
@@ -185,10 +187,22 @@ def _of_both_uses() -> Schedule:
     """Gradients of one use of a weight, at a view of zeros, less those of its other use."""
     dp = tied_parameters(schedule_of(STRATEGIES["dp"]))
     forward, backward, _ = dp.micro_step
-    zeros = operation(Kind.ZERO, VIEW, span=Span.UNIT)
     at_zeros = replace(forward, source=VIEW), replace(backward, source=VIEW, into=FRESH, span=Span.UNIT)
     minus, add = replace(OFF, source=TIED), replace(ADD, source=TIED, into=FRESH)
-    return around(dp, first=(zeros, *at_zeros, minus, add, ADD, GONE))
+    return around(dp, first=(ZEROS, *at_zeros, minus, add, ADD, GONE))
+
+
+def _of_two_groups() -> Schedule:
+    """Gradients at a view of zeros, of the samples along one axis, less those where activations were
+    gathered along the other one.
+    """
+    dp, ops = schedule_of(along(BOTH, "dp")), []
+    forward, backward = dp.micro_step
+    fresh = replace(backward, source=VIEW, into=FRESH, span=Span.UNIT, axes=BOTH[:1])
+    for axis, sums in zip(BOTH, ((ADD,), (OFF, ADD)), strict=True):
+        gather = operation(Kind.ALL_GATHER, Buffer.ACTIVATIONS, axes=(axis,))
+        ops += [ZEROS, replace(forward, source=VIEW), gather, fresh, *sums, GONE]
+    return around(dp, first=tuple(ops))
 
 
 def _own(source: Buffer) -> Ops:
