@@ -220,12 +220,15 @@ def _require_read(program: Program) -> None:
     """Raise KernelError unless all that backward makes is read, or is what it is to find.
 
     But for what forward made before: where all is made again, so is what the part gives. And unless
-    forward does nothing twice that the part does once, and no weight is kept for backward.
+    forward does nothing twice that the part does once, backward makes no value twice, and no weight is
+    kept for backward.
     """
     if any(value.role is Role.WEIGHT for value in program.kept):
         raise KernelError(f"{program.part.name} on {program.axes}: a weight is kept for backward")
     if _repeated(program.forward) > _repeated(program.part.operations):
         raise KernelError(f"{program.part.name} on {program.axes}: forward does something twice")
+    if len({line.makes for line in program.backward}) < len(program.backward):
+        raise KernelError(f"{program.part.name} on {program.axes}: backward makes a value twice")
     read = {program.returns, *program.gradients.values(), *(line.makes for line in program.forward)}
     read |= {value for line in program.backward for value in line.reads}
     if unread := [line for line in program.backward if line.makes not in read]:

@@ -60,11 +60,6 @@ def options(reads: list[Value], has: list[Lie], axis: Axis, part: Part) -> Itera
     (left, right), (first, second) = reads, has
     if left.role is Role.CONSTANT and right.role is not Role.CONSTANT:
         return [(one, other) for other, one in options(reads[::-1], has[::-1], axis, part)]
-    shared = {*left.indices} & {*right.indices}
-
-    def cut(value: Value) -> list[Lie]:
-        """Along an index that it alone has, as weights are."""
-        return [along(i) for i in value.indices if i in axis.weight_indices and i not in shared]
 
     def choices(value: Value, own: Lie, other: Lie) -> list[Lie]:
         like = [other.plain] if other.index in value.indices else []
@@ -76,5 +71,5 @@ def options(reads: list[Value], has: list[Lie], axis: Axis, part: Part) -> Itera
     if right.role is Role.WEIGHT:
         return [(choice, second) for choice in choices(left, first, second)]
     is_spread = right.role is Role.CONSTANT and first.index in ("", *part.names_of(axis.stream))
-    spread = [(WHOLE, lie) for lie in cut(right) if is_spread]
+    spread = [(WHOLE, along(i)) for i in right.indices if is_spread and i in axis.weight_indices]
     return [*spread, *((first, choice) for choice in choices(right, second, first))]
