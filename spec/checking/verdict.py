@@ -117,8 +117,6 @@ def _check(schedule: Schedule, forms: Forms) -> Verdict:
     for step in range(SETTLED_WITHIN + 2 * len(Buffer) * len([*forms.device_kinds()])):
         forms.step, forms.updated = step, False
         for place, position in loose:
-            if place not in store:
-                continue
             host, value = store[place]
             store[place] = (host, forms.with_at(value, forms.unknown(UNSETTLED), position))
         try:
@@ -135,7 +133,7 @@ def _check(schedule: Schedule, forms: Forms) -> Verdict:
         if not apart and step == others.steps:  # as many as for elements of other owners
             return Verdict(True)
         if step + 1 >= SETTLED_WITHIN:
-            loose |= {(place, position) for place, position in apart if place in store}
+            loose |= apart
         before = after
     why = "what is kept is another after every step", "the same"
     return Verdict(False, "agreed", step, None, why)
