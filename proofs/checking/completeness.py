@@ -130,12 +130,15 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
 
 
 def _derived_as_placed(k: Kernel) -> None:
-    """Raise KernelError unless sums are in the order that placements say, what is gathered for its use
-    is so, and a view that stays is there from the second micro-step on.
+    """Raise KernelError unless sums are in the order that placements say, and right, what is gathered
+    for its use is so, and a view that stays is there from the second micro-step on.
     """
     for placement, expected in placements_by_order():
-        sums = [op for op in schedule_of(placement).ops if op.kind in REDUCTIONS]
-        if [(op.kind, op.source, op.axes) for op in sums] != expected:
+        schedule = schedule_of(placement)
+        sums = [op for op in schedule.ops if op.kind in REDUCTIONS]
+        sizes, policies = dict.fromkeys(schedule.axes, 2), (MIXED_ADAM, POLICIES["fp32-sgd"])
+        accepted = any(check(schedule, sizes, 1, policy).accepted for policy in policies)
+        if not accepted or [(op.kind, op.source, op.axes) for op in sums] != expected:
             raise KernelError(f"{k.claim}: {placement}: gradients are summed by {sums}")
     gathered = schedule_of(on_batch("S*", "S*", "S*", "S*")).ops
     if {op.state for op in gathered if op.kind is Kind.ALL_GATHER} != {*State}:
@@ -185,7 +188,8 @@ def _answers() -> Iterator[tuple[Schedule, BytePolicy, str]]:
     yield of_working_copies(), MIXED_ADAM, ""
     yield of_working_copies(), moments, "agreed"  # no weights are kept
     yield schedule_of(STRATEGIES["zero1"]), moments, ""
-    yield schedule_of(on_batch("R", "M", "R", "S")), nothing, ""  # without state there is no moment
+    for parameters in "RO":  # without state there is no moment
+        yield schedule_of(on_batch(parameters, "M", "R", "S")), nothing, ""
 
 
 def _own_their_chunks(k: Kernel) -> None:

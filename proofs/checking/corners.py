@@ -106,6 +106,12 @@ def _on_the_host() -> Iterator[Schedule]:
     _, fetch, _, _, *finish, _, reset = gathered.finish  # without gathers, and the gathered gradients
     update = operation(Kind.UPDATE, GRADIENTS, STATES, within=EVERYONE)
     yield replace(gathered, finish=(fetch, update, *finish, reset))
+    away, states = schedule_of(on_batch(*"ORR")), Buffer.OPTIMIZER
+    aside = operation(Kind.KEEP, states, STATES, span=Span.ALL_UNITS)  # while its place has weights
+    read = _changed(away, Kind.FETCH, lambda op: (replace(op, source=states),)).micro_step
+    back = replace(aside, source=STATES, into=states, span=Span.NONE)
+    ops = (aside, operation(Kind.RECOMPUTE, states), *read, back, operation(Kind.RELEASE, STATES))
+    yield replace(away, micro_step=ops)
 
 
 def _by_slices() -> Iterator[Schedule]:

@@ -425,7 +425,9 @@ def placements_by_order() -> Iterator[tuple[Placement, list[tuple[Kind, Buffer, 
     three, total = ("outer", "middle", "inner"), Kind.ALL_REDUCE
     of_all = along(three, "dp")
     yield replace(of_all, summed_first=three), [(total, FRESH, three)]
-    yield replace(of_all, summed_again=three, uses=2), [(total, GRADIENTS, three)] * 2
+    again = replace(of_all, summed_again=three, uses=2)
+    yield again, [(total, GRADIENTS, three)] * 2
+    yield replace(again, summed_first=three, waits=True), [(total, GRADIENTS, three)]
     for gradients, kept in (("R", GRADIENTS), ("M", FRESH)):  # weights are updated in their slices
         yield on_batch("S*", "M", gradients, "S"), [(Kind.REDUCE_SCATTER, kept, EVERYONE)]
     yield replace(along(axes), sums_whole=True), [(Kind.REDUCE_SCATTER, FRESH, axes)]
