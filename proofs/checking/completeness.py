@@ -210,14 +210,17 @@ def _own_their_chunks(k: Kernel) -> None:
     for devices in (1, 2, 3):
         kept, *_ = run(schedule_of(STRATEGIES["zero3"]), {BATCH: devices})
         places = [kept.place(i) for i, _ in enumerate(kept.has)]
-        owners, numbers = {place.device for place in places}, {place.element for place in places}
-        if len(owners) < devices or len(numbers) < 2:
-            raise KernelError(f"{k.claim}: of {devices} devices {owners} own elements {numbers}")
+        owned = {Place((element % devices,), element) for element in range(max(2, devices))}
+        if {*places} != owned:
+            raise KernelError(f"{k.claim}: of {devices} devices in slices the copies are {places}")
     lost = schedule_of(on_batch("M", "M", "R", "S"))  # no parameters
     missed = [*divergences(run(lost, {BATCH: 2}, data=DATA))]
     if {each.has for each in missed} != {None} or {each.place for each in missed} != {Place((0,), 0)}:
         raise KernelError(f"{k.claim}: what is kept nowhere is missed at {missed}")
-    kept_whole = run(schedule_of(STRATEGIES["dp"]), {BATCH: 2}, data=DATA)
+    kept_whole = [*run(schedule_of(STRATEGIES["dp"]), {BATCH: 2}, data=DATA)]
+    places = [kept_whole[0].place(i) for i, _ in enumerate(kept_whole[0].has)]
+    if {*places} != {Place((device,), element) for device, element in product(range(2), repeat=2)}:
+        raise KernelError(f"{k.claim}: of 2 devices the copies are {places}")
     first = [row.single[0] for row in kept_whole if row.state == missed[0].state]
     if [each.single for each in missed] != first:
         raise KernelError(f"{k.claim}: of what is kept nowhere a single device has {first}")

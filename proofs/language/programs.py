@@ -81,7 +81,7 @@ from spec.models.transformer import (
     Transformer,
     with_masks,
 )
-from spec.models.values import FULL, Operation, Part, Role, Value
+from spec.models.values import FULL, LOG_TOTAL, Operation, Part, Role, Value
 from spec.plans.model_strategies import MODEL_AXES, copies_within
 
 # one of each kind; sizes do not matter to what is derived
@@ -254,14 +254,16 @@ def must_reject(accepts: Callable[..., object], *damaged: object) -> object:
 def _checked_in_a_kernel(part: Part) -> set[Rule]:
     """The rules of a layer whose attention is one kernel. Raises KernelError unless its softmax's
     derivative reads of each row what the kernel gave, with its cotangent, summed: in fp32, as all that
-    it reads of rows.
+    it reads of rows. And unless the softmax is made again from its log-sum-exp, if that is not, too.
     """
     meshes = (TENSOR,), (RING,), SEVERAL[1]
     must_reject(program_of, realised(layer(GPT), ALL_IN_A_KERNEL, WIDTH), ())
     for program in (program for mesh in meshes for program in derived(part, mesh)):
-        for line in (line for line in program.backward if isinstance(line, Operation)):
+        lines = [line for line in program.backward if isinstance(line, Operation)]
+        is_kept = all(line.function != LOG_TOTAL for line in lines)
+        for line in lines:
             rows = [value.width for value in line.reads[1 + line.backward :]]
-            if line.function == "softmax" and rows not in ([FULL], [FULL] * line.backward):
+            if line.function == "softmax" and rows not in ([FULL], [FULL] * (line.backward or is_kept)):
                 raise KernelError(f"{line}: a kernel's backward reads rows' numbers of {rows} bytes")
         if not all(value.width for value in program.kept):
             raise KernelError(f"{part.name}: what is inside a kernel is kept")
