@@ -38,6 +38,8 @@ from spec.models.parts import embedding, head, layer
 from spec.models.profiles import TEXTBOOK, realised
 from spec.models.values import Part
 
+SHARES = frozenset({"scores", "seen", "shares"})  # that a kernel has inside
+
 
 @claim("A1")
 def layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
@@ -110,9 +112,10 @@ def gated_layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
     again, from what they take; turning needs angles alone. Tensor parallelism cuts heads and f, and
     with sequence parallelism also tokens, but for what norms gave where it is gathered and held.
     Without attention's pairs there are no shares; recomputing everything leaves what the layer takes.
-    A norm of the queries of all heads, and one of the keys, keeps what it takes, the same over its
-    root, and of each token a number of 4 bytes: one over that root, which tells its derivative.
-    (Claim A2; the same rule as A1)
+    Attention in one kernel keeps no shares, and of each row a log-sum-exp, 4 of bsa. A norm of the
+    queries of all heads, and one of the keys, keeps what it takes, the same over its root, and of each
+    token a number of 4 bytes: one over that root, which tells its derivative.
+    (Claim A2; the same rule as A1; 2307.08691, section 3.1)
     """
     x = Symbols(k, LLAMA)
     tokens, n = x.b * x.s, x.n
@@ -130,6 +133,10 @@ def gated_layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
         "tp_sp_attention_again": (x.program("tp+sp", PAIRS), (8 * bsh + inner) / n),
         "tp_sp_all_again": (x.program("tp+sp", EVERYTHING), 2 * bsh / n),
     }
+    as_kernel = realised(layer(x.shape), replace(TEXTBOOK, inside=SHARES, stores=SHARES), 2)
+    for name, by in (("", 1), ("tp", n)):
+        in_heads = (inner + 4 * tokens * x.a) / by
+        rows[f"{name}_in_a_kernel".strip("_")] = x.program(name, part=as_kernel), 8 * bsh + in_heads
     of_heads = layer(replace(x.shape, norms=x.shape.norms | {"heads"}))
     more = tokens * (4 * x.d * (x.a + x.kv) + 2 * 4)
     rows["norms_of_heads"] = x.program("", part=of_heads), 8 * bsh + inner + shares + more
