@@ -43,7 +43,7 @@ def clipped_by_parts() -> Iterator[tuple[str, Schedule, bool]]:
         operation(Kind.BROADCAST, Buffer.NORM, axes=AXES[1:]),
         operation(Kind.ALL_REDUCE, Buffer.NORM, axes=AXES[:1], mean=True),
     )
-    by_first = *summed, own, *of_first, clip
+    by_first, by_both = (*summed, own, *of_first, clip), (clip, *of_first, clip)
     for name, added, taken_off, times, right in (
         ("others", (*summed, of_next, clip), once, 1, True),
         ("others_twice", (*summed, *(of_next, clip) * 2), twice, 1, True),
@@ -52,6 +52,7 @@ def clipped_by_parts() -> Iterator[tuple[str, Schedule, bool]]:
         ("others_of_owners_terms", (*owners, of_next, clip), (*owners, own, clip), 1, True),
         ("slices", of_slices, of_sums, 1, True),
         ("the_first_ones_next", (*summed, of_next, *of_first, clip), by_first, 1, False),
+        ("others_and_the_first_ones", (*summed, of_next, *by_both), (*summed, own, *by_both), 1, False),
         ("others_of_terms_twice", (*of_terms, *(of_next, clip) * 2), twice, 1, False),
     ):
         off = operation(Kind.SCALE, FRESH, by=Monomial(Fraction(-times)))

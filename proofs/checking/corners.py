@@ -35,7 +35,8 @@ def corners() -> Iterator[tuple[Schedule, BytePolicy, str]]:
     """Schedules, each with a policy, and the rule by which it is rejected; none if it is right."""
     for schedule in (*_on_the_host(), *_by_slices(), *_of_groups(), *_taken_off(), *_of_means()):
         yield schedule, MIXED_ADAM, ""
-    others = _of_the_first(), _of_the_nexts_parts()
+    yield _of_two_devices(), MIXED_ADAM, ""
+    others = _of_the_first(), _of_the_nexts_parts(), *_of_the_nexts_room()
     for schedule in (*_of_sliced_terms(), *_of_other_quotients(), *others):
         yield schedule, MIXED_ADAM, "whole"
     for schedule in (_of_both_uses(), _of_two_groups()):
@@ -115,11 +116,14 @@ def _on_the_host() -> Iterator[Schedule]:
 
 
 def _by_slices() -> Iterator[Schedule]:
-    """An update of slices in turn; norms of slices along two axes, and means of them."""
+    """An update of slices in turn, and one that leaves the state old elsewhere; norms of slices along two
+    axes, and means of them.
+    """
     dp, kinds = schedule_of(along(BOTH, "dp")), (Kind.REDUCE_SCATTER, Kind.ALL_GATHER)
     reduce, *rest = dp.finish
     yield replace(dp, finish=(*(replace(reduce, kind=kind, shift=1) for kind in kinds), *rest))
     yield _in_turn(schedule_of(STRATEGIES["dp"]), Kind.UPDATE)
+    yield schedule_of(STRATEGIES["zero1"]).with_rest(State.OPTIMIZER, Rest(working=True))
     clip = clipped(schedule_of(along(BOTH)))
     along_one, along_none = (replace(op, within=BOTH[:n]) for op in clip.finish[:1] for n in (1, 0))
     for square in (along_one, along_none):  # the gradients have room for slices along both
@@ -211,6 +215,32 @@ def _of_two_groups() -> Schedule:
     return around(dp, first=tuple(ops))
 
 
+def _of_two_devices() -> Schedule:
+    """Of two devices each has its own slice, and zeros in the other one's: it is clipped by the norm of
+    these, which is found of halves, and summed as often as halves are less, and then they are summed.
+    """
+    dp = meant(schedule_of(STRATEGIES["dp"]), **CLIP)
+    reduce, *rest = dp.finish
+    own = operation(Kind.KEEP, GRADIENTS, FRESH, within=EVERYONE, span=Span.ALL_UNITS)
+    zeros = operation(Kind.ZERO, FRESH, within=EVERYONE, shift=1, span=Span.ALL_UNITS)
+    half, twice = (operation(Kind.SCALE, FRESH, by=Monomial(n)) for n in (Fraction(1, 2), Fraction(2)))
+    norm = operation(Kind.SQUARE_NORM, FRESH, NORM), *[replace(reduce, source=NORM)] * 3
+    clip = operation(Kind.CLIP, FRESH, by=NORM)
+    whole = replace(reduce, source=FRESH), operation(Kind.KEEP, FRESH, GRADIENTS)
+    return replace(dp, finish=(reduce, GONE, own, zeros, half, *norm, twice, clip, *whole, *rest))
+
+
+def _of_the_nexts_room() -> Iterator[Schedule]:
+    """Devices clip their slices by the norm of the next one's; and reset that, and sum what they have."""
+    zero2 = schedule_of(STRATEGIES["zero2"])
+    part = operation(Kind.SQUARE_NORM, GRADIENTS, NORM, within=EVERYONE, shift=1)
+    yield _before_the_update(zero2, part, operation(Kind.CLIP, GRADIENTS, by=NORM))
+    none = operation(Kind.RESET, GRADIENTS, within=EVERYONE, shift=1)
+    summed = operation(Kind.ALL_REDUCE, FRESH, axes=EVERYONE)
+    back = operation(Kind.KEEP, FRESH, GRADIENTS)
+    yield _before_the_update(zero2, none, COPY, summed, back, GONE)
+
+
 def _own(source: Buffer) -> Ops:
     """Own slices among zeros, as fresh gradients."""
     zeros = operation(Kind.ZERO, FRESH, span=Span.ALL_UNITS)
@@ -223,13 +253,19 @@ def _with_more(*ops: Op) -> Schedule:
 
 
 def _taken_off() -> Iterator[Schedule]:
-    """Slices that are added, after they are divided, and taken off, before; a clip by no norm; what is
-    clipped by norms of slices, and divided by all tokens.
+    """Slices that are added, after they are divided, and taken off, before; clips by no norm, or that of
+    zeros; what is clipped by norms of slices, and divided by all tokens; gradients at zeros, of two
+    backwards.
     """
     aside = replace(COPY, into=TIED), replace(OVER, source=TIED)
     yield _with_more(*aside, *_own(GRADIENTS), OVER, ADD, *_own(TIED), OFF, ADD, GONE)
     none = operation(Kind.RESET, NORM), operation(Kind.CLIP, GRADIENTS, by=NORM)
-    yield _with_more(*none)
+    of_zeros = _own(GRADIENTS)[0], operation(Kind.SQUARE_NORM, FRESH, NORM)
+    yield _with_more(*none, *of_zeros, none[-1], GONE)
+    dp = schedule_of(STRATEGIES["dp"])
+    forward, backward = (replace(op, source=VIEW) for op in dp.micro_step)
+    fresh = forward, replace(backward, into=FRESH, span=Span.UNIT)
+    yield around(dp, first=(ZEROS, *fresh, ADD, *fresh, OFF, ADD, GONE))
     _, by_others, _ = next(clipped_by_parts())
     counted = around(by_others, first=(replace(COUNT, axes=by_others.axes),))
     yield _changed(counted, Kind.CLIP, lambda op: (op, replace(OVER, source=op.source)))
@@ -259,7 +295,9 @@ def _of_sliced_terms() -> Iterator[Schedule]:
 
 
 def _of_other_quotients() -> Iterator[Schedule]:
-    """Gradients that are divided twice, or over other tokens than those that are taken off."""
+    """Gradients that are divided twice, or over other tokens than those that are taken off; and over
+    all tokens and one's own, before they are summed and after.
+    """
     counted = (replace(COUNT, axes=EVERYONE), operation(Kind.ACCUMULATE, TOKENS, TOTAL))
     over = [operation(Kind.DIVIDE, GRADIENTS, by=TOTAL)] * 2
     dp = meant(schedule_of(STRATEGIES["dp"]), loss=Loss.TOKEN_MEAN)
@@ -272,3 +310,11 @@ def _of_other_quotients() -> Iterator[Schedule]:
     others = replace(gather, source=TIED, shift=1)
     own = *_own(TIED), OVER
     yield _with_more(replace(COPY, into=TIED), *own, OFF, ADD, others, *own, ADD, GONE)
+    both = COUNT, counted[-1], *counted
+    total = operation(Kind.ALL_REDUCE, FRESH, axes=EVERYONE)
+    each = replace(over[0], source=FRESH)
+    aside = COPY, replace(COPY, into=TIED), each, total
+    later = replace(total, source=TIED), replace(each, source=TIED), OFF
+    taken = replace(ADD, source=TIED, into=FRESH), reduce, ADD, GONE, reset
+    sums = around(schedule_of(STRATEGIES["dp"]), first=both)
+    yield replace(sums, finish=(*aside, *later, *taken, *rest))

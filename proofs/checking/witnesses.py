@@ -288,9 +288,9 @@ def _of_no_tokens(dp: Schedule) -> Schedule:
 
 
 def _of_no_moments() -> Schedule:
-    """Whole optimizer state is gathered, and its weights are made from the parameters again."""
+    """Whole optimizer state is gathered, and the weights of slices are made from parameters again."""
     gathered = schedule_of(on_batch("R", "S*", "R", "S"))
-    made = operation(Kind.RECOMPUTE, Buffer.PARAMETERS, Buffer.OPTIMIZER_VIEW)
+    made = operation(Kind.RECOMPUTE, Buffer.PARAMETERS, Buffer.OPTIMIZER_VIEW, within=(BATCH,))
     sum_, gather, *others = gathered.finish
     return replace(gathered, finish=(sum_, gather, made, *others))
 
