@@ -116,8 +116,8 @@ def _on_the_host() -> Iterator[Schedule]:
 
 
 def _by_slices() -> Iterator[Schedule]:
-    """An update of slices in turn, and one that leaves the state old elsewhere; norms of slices along two
-    axes, and means of them.
+    """An update of slices in turn, and one that leaves the state old elsewhere; norms of slices along
+    two axes, and means of them.
     """
     dp, kinds = schedule_of(along(BOTH, "dp")), (Kind.REDUCE_SCATTER, Kind.ALL_GATHER)
     reduce, *rest = dp.finish
@@ -231,7 +231,7 @@ def _of_two_devices() -> Schedule:
 
 
 def _of_the_nexts_room() -> Iterator[Schedule]:
-    """Devices clip their slices by the norm of the next one's; and reset that, and sum what they have."""
+    """Devices clip their slices by the norm of the next one's; and reset that, and sum all."""
     zero2 = schedule_of(STRATEGIES["zero2"])
     part = operation(Kind.SQUARE_NORM, GRADIENTS, NORM, within=EVERYONE, shift=1)
     yield _before_the_update(zero2, part, operation(Kind.CLIP, GRADIENTS, by=NORM))
@@ -253,8 +253,8 @@ def _with_more(*ops: Op) -> Schedule:
 
 
 def _taken_off() -> Iterator[Schedule]:
-    """Slices that are added, after they are divided, and taken off, before; clips by no norm, or that of
-    zeros; what is clipped by norms of slices, and divided by all tokens; gradients at zeros, of two
+    """Slices that are added, after they are divided, and taken off, before; clips by no norm, or that
+    of zeros; what is clipped by norms of slices, and divided by all tokens; gradients at zeros, of two
     backwards.
     """
     aside = replace(COPY, into=TIED), replace(OVER, source=TIED)
