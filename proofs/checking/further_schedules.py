@@ -301,9 +301,11 @@ def of_nothing_times_zero() -> Schedule:
 
 
 def of_a_count_that_grows() -> Schedule:
-    """Data parallelism that adds up tokens in every step, which nothing reads."""
+    """Data parallelism that adds up tokens in every step, and divides by them what nothing reads."""
     count = operation(Kind.COUNT, Buffer.TOKENS), operation(Kind.ACCUMULATE, Buffer.TOKENS, TOTAL)
-    return around(schedule_of(STRATEGIES["dp"]), first=count)
+    copy = operation(Kind.KEEP, GRADIENTS, FRESH, span=Span.ALL_UNITS)
+    divided = copy, operation(Kind.DIVIDE, FRESH, by=TOTAL), RELEASE
+    return around(schedule_of(STRATEGIES["dp"]), first=count, before=divided)
 
 
 def of_working_copies() -> Schedule:

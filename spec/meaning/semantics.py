@@ -304,7 +304,7 @@ def _collect(op: Op, domain: Domain, value: Any) -> Any:
         return domain.of_group(value, op.axes)
     if op.kind in REDUCTIONS:  # along an axis of slices it mixes different elements
         slices = tuple(a for a in op.axes if a in op.within)
-        value = _slices(domain, value, slices, outside(op.shift), op.shift)
+        value = _slices(domain, value, slices, OWN_SLICE_ONLY)
     for axis in op.axes:
         if op.kind in REDUCTIONS:
             value = domain.sum(value, axis)
