@@ -340,8 +340,8 @@ def _places_of_parts(symbol: Symbol, axis: int) -> set[int | None]:
 
 
 def _place_of_part(symbol: Symbol, axis: int) -> int | None:
-    """Whose slice a part of a norm is of; None for all else, and for one that is scaled."""
-    return symbol.made_of.places[axis] if symbol.kind == "norm" and not symbol.multipliers else None
+    """Whose slice a part of a norm is of; None for all else."""
+    return symbol.made_of.places[axis] if symbol.kind == "norm" else None
 
 
 def _varies(word: Word, axis: int) -> bool:
