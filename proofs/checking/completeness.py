@@ -188,6 +188,7 @@ def _answers() -> Iterator[tuple[Schedule, BytePolicy, str]]:
     yield of_working_copies(), MIXED_ADAM, ""
     yield of_working_copies(), moments, "agreed"  # no weights are kept
     yield schedule_of(STRATEGIES["zero1"]), moments, ""
+    yield schedule_of(on_batch("M", "R", "R")), BytePolicy(2, 2, 12), ""  # it counts no steps
     for parameters in "RO":  # without state there is no moment
         yield schedule_of(on_batch(parameters, "M", "R", "S")), nothing, ""
 

@@ -93,6 +93,9 @@ def slots_are_chosen(k: Kernel) -> None:
         sizes = {EXPERTS: experts, SLOTS: Fraction(count * slots_cut, experts)}
         if slots_of(sizes, experts_cut, slots_cut) != (min(found), max(found)):
             raise KernelError(f"{k.claim}: {here} of {experts} experts have {found} slots")
+    each = k.reals("slots")
+    if {*map(str, slots_of({EXPERTS: 4, SLOTS: each}, 2, 1))} != {str(2 * each)}:
+        raise KernelError(f"{k.claim}: of slots that all divide a device has more, or fewer")
 
 
 def whole_numbers_are_alike(k: Kernel) -> None:

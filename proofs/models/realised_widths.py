@@ -46,7 +46,10 @@ def require_widths(
     within = model.weighed_within and not model.weighed_first and "mlp" not in model.biases
     wrong += [str(v) for v in values if v.name == "weighed" and ("f" in v.indices) != within]
     wrong += ["unweighed"] * (("unweighed" in names) is not (within and bool(model.experts)))
-    moved = {line.function for part in written for line in part.operations if _is_of_slots(line)}
+    lines = [line for part in written for line in part.operations]
+    moved = {line.function for line in lines if _is_of_slots(line)}
+    views = {line.makes.name for line in lines if line.function != TRANSPOSED}
+    wrong += [name for name in views if name.endswith("_by_token")]  # what is copied is none
     turns = profile.composes and model.weighed_first  # odds of slots are read expert by expert
     wrong += [] if moved <= {TRANSPOSED if turns else ""} else ["slot_odds"]
     masked = [part for part in written if MASKED in part.name.split("_")]

@@ -86,6 +86,14 @@ def require_layers_in_one_group(parts: Sequence[Part]) -> None:
             raise KernelError(f"{name} in {len(groups)} groups: not as it is to be")
 
 
+def require_along_all(product: Product, step: Step) -> None:
+    """Raise KernelError unless programs are along each axis of a product, once, but that of stages."""
+    along = sorted(axis for axis in product.axes if axis != product.pipe)
+    for program in step.programs:
+        if sorted(axis.name for axis in program.axes) != along:
+            raise KernelError(f"{program.part.name} is along {program.axes}, not {along}")
+
+
 def require_shared_lie_alike(plan: str, step: Step) -> None:
     """Raise KernelError unless a step is rejected of which two parts have a weight, not alike."""
     first, *others = step.programs

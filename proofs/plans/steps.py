@@ -9,7 +9,7 @@ from itertools import permutations, product
 from proofs.derivation.two_axes import on_axis
 from proofs.language.program_rules import accepted_rules
 from proofs.plans.as_profiles_say import require_as_profiles_say
-from proofs.plans.joints import require_shared_lie_alike, wrong
+from proofs.plans.joints import require_along_all, require_shared_lie_alike, wrong
 from proofs.plans.norms import (
     DEVICES,
     axes_of,
@@ -90,14 +90,11 @@ def require_norms(names: tuple[str, ...], parts: Sequence[Part]) -> None:
     """Raise KernelError unless a product's step clips each weight once, by the norm of all slices.
 
     That is so of few devices, as its lines are run; and of any number, as squares and sums are by rules
-    that are proved. `names`: of the strategies that are its factors, along all of whose axes but that
-    of stages its programs are.
+    that are proved. `names`: of the strategies that are its factors.
     """
     product = Product(tuple(map(factor, names)))
     step = derive(product, parts, clip=True)
-    along = [axis for axis in product.axes if axis != product.pipe]
-    if any(sorted(axis.name for axis in program.axes) != sorted(along) for program in step.programs):
-        raise KernelError(f"{' * '.join(names)}: a program is not along {', '.join(along)}")
+    require_along_all(product, step)
     if not every_slice_counts_once(step):
         raise KernelError(f"{' * '.join(names)}: it is not clipped by the norm of all slices")
     found = step.gradient_norms()
@@ -117,6 +114,7 @@ def require_told_as_found(placed: Product, parts: Sequence[Part]) -> None:
     along which axes gradients are whole. `placed` along such an axis.
     """
     step = check_step(derive(placed, parts))
+    require_along_all(placed, step)
     cut, whole = sorted(step.groups, key=lambda group: group.schedule.samples_of_all)
     backward = next(op for op in whole.schedule.micro_step if op.kind is Kind.BACKWARD)
     less, more = (replace(backward, axes=axes) for axes in ((), whole.schedule.axes))
