@@ -117,14 +117,18 @@ def _on_the_host() -> Iterator[Schedule]:
 
 
 def _by_slices() -> Iterator[Schedule]:
-    """An update of slices in turn, and one that leaves the state old elsewhere; norms of slices along
-    two axes, and means of them.
+    """An update of slices in turn, one that leaves the state old elsewhere, and one of slices beside
+    which moments are not known; norms of slices along two axes, and means of them.
     """
     dp, kinds = schedule_of(along(BOTH, "dp")), (Kind.REDUCE_SCATTER, Kind.ALL_GATHER)
     reduce, *rest = dp.finish
     yield replace(dp, finish=(*(replace(reduce, kind=kind, shift=1) for kind in kinds), *rest))
     yield _in_turn(schedule_of(STRATEGIES["dp"]), Kind.UPDATE)
     yield schedule_of(STRATEGIES["zero1"]).with_rest(State.OPTIMIZER, Rest(working=True))
+    gathered = schedule_of(on_batch("R", "S*", "R", "S"))
+    nexts = operation(Kind.RECOMPUTE, PARAMETERS, STATES, within=EVERYONE, shift=1)
+    whole = operation(Kind.ALL_GATHER, PARAMETERS, axes=EVERYONE)
+    yield _changed(gathered, Kind.UPDATE, lambda op: (nexts, replace(op, within=EVERYONE), whole))
     clip = clipped(schedule_of(along(BOTH)))
     along_one, along_none = (replace(op, within=BOTH[:n]) for op in clip.finish[:1] for n in (1, 0))
     for square in (along_one, along_none):  # the gradients have room for slices along both

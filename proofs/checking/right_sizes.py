@@ -81,19 +81,20 @@ def sizes_are_found(k: Kernel) -> None:
 def _require_equal(k: Kernel) -> None:
     """It is said that all is right on as many of two sizes, where it is of any number, or of few.
 
-    Not of what is wrong besides; nor where two neighbours' slices are one, on more devices than are
-    looked at, or along another axis.
+    Not of what is wrong besides, as many or as many squared; nor where two neighbours' slices are one,
+    on more devices than are looked at, or along another axis.
     """
     dp, both = schedule_of(STRATEGIES["dp"]), schedule_of(along(("outer", "inner"), "dp"))
     lost, on_shards = replace(dp, finish=dp.finish[1:]), schedule_of(along(both.axes))
-    for schedule, one, other, places, right in (
-        (on_shards, "outer", "inner", 0, True),
-        (dp, MICRO_STEPS, BATCH, 2, True),
-        (dp, BATCH, MICRO_STEPS, 4, False),
-        (both, "outer", MICRO_STEPS, 1, False),
-        (lost, BATCH, MICRO_STEPS, 0, False),
+    for schedule, one, other, places, power, right in (
+        (on_shards, "outer", "inner", 0, 1, True),
+        (dp, MICRO_STEPS, BATCH, 2, 1, True),
+        (dp, BATCH, MICRO_STEPS, 4, 1, False),
+        (both, "outer", MICRO_STEPS, 1, 1, False),
+        (lost, BATCH, MICRO_STEPS, 0, 1, False),
+        (lost, BATCH, MICRO_STEPS, 0, 2, False),
     ):
-        over = operation(Kind.SCALE, GRADIENTS, by=Monomial(powers=((one, 1), (other, -1))))
+        over = operation(Kind.SCALE, GRADIENTS, by=Monomial(powers=((one, power), (other, -1))))
         neighbours = of_two_neighbours(schedule, places) if places else schedule
         (general, *_) = everywhere(around(neighbours, before=(over,)), {}, exceptions=False).found
         if not general.conditions or general.equal != general.conditions[:right]:
