@@ -308,8 +308,8 @@ def _of_sliced_terms() -> Iterator[Schedule]:
 
 
 def _of_other_quotients() -> Iterator[Schedule]:
-    """Gradients that are divided twice, or over other tokens than those that are taken off; and over
-    all tokens and one's own, before they are summed and after.
+    """Gradients that are divided twice, or over other tokens than those that are taken off, also those
+    of the device before; and over all tokens and one's own, before they are summed and after.
     """
     counted = (replace(COUNT, axes=EVERYONE), operation(Kind.ACCUMULATE, TOKENS, TOTAL))
     over = [operation(Kind.DIVIDE, GRADIENTS, by=TOTAL)] * 2
@@ -329,5 +329,9 @@ def _of_other_quotients() -> Iterator[Schedule]:
     aside = COPY, replace(COPY, into=TIED), each, total
     later = replace(total, source=TIED), replace(each, source=TIED), OFF
     taken = replace(ADD, source=TIED, into=FRESH), reduce, ADD, GONE, reset
+    scatter = replace(total, kind=Kind.REDUCE_SCATTER, shift=1)
+    before = *aside[:2], scatter, OVER, replace(gather, shift=1), OFF, ADD, later[0]
+    owners = replace(OVER, source=TIED), replace(gather, source=TIED), replace(ADD, source=TIED)
+    yield _with_more(*before, *owners, GONE)
     sums = around(schedule_of(STRATEGIES["dp"]), first=both)
     yield replace(sums, finish=(*aside, *later, *taken, *rest))

@@ -12,7 +12,7 @@ from proofs.trusted.kernel import KernelError
 from spec.checking.verdict import check
 from spec.derivation.norms import clipped
 from spec.derivation.schedules import schedule_of
-from spec.language.schedule import Op, Schedule
+from spec.language.schedule import Kind, Op, Schedule
 from spec.meaning.reference import first_divergence, primes
 from spec.models.states import State
 from spec.models.training import Statistics
@@ -47,10 +47,12 @@ def _in_slices() -> Iterator[Schedule]:
 
 
 def _of_all() -> Iterator[Schedule]:
-    """States that are whole, and what is counted, seen or summed along all three."""
+    """States that are whole, and what is counted, seen, summed or in others' slices along all three."""
     placed = along(AXES, "dp")
     dp = schedule_of(placed)
-    yield from (token_mean(dp), counted_at_once(dp))
+    total, *rest = dp.finish
+    both = (replace(total, kind=kind, shift=1) for kind in (Kind.REDUCE_SCATTER, Kind.ALL_GATHER))
+    yield from (token_mean(dp), counted_at_once(replace(dp, finish=(*both, *rest))))
     yield from (with_statistics(dp, whose) for whose in (Statistics.ALL, Statistics.FIRST))
     yield schedule_of(with_all_samples(placed, AXES))
     kept = dict(
