@@ -11,7 +11,7 @@ from proofs.checking.witnesses import operation
 from spec.derivation.schedules import schedule_of
 from spec.language.schedule import Buffer, Kind, Monomial, Op, Schedule, Span
 
-AXES = "outer", "inner"  # slices are along the inner one
+AXES = "outer", "inner"  # most slices are along the inner one
 FRESH, TIED = Buffer.FRESH, Buffer.TIED
 
 
@@ -33,6 +33,7 @@ def clipped_by_parts() -> Iterator[tuple[str, Schedule, bool]]:
     add, gone = operation(Kind.ACCUMULATE, FRESH, Buffer.GRADIENTS), operation(Kind.RELEASE, FRESH)
     both = replace(clip, source=TIED), operation(Kind.ACCUMULATE, TIED, FRESH)
     once, twice = ((*summed, *(own, clip) * n) for n in (1, 2))
+    own_both, next_both = ((*summed, *(replace(of, within=AXES), clip) * 2) for of in (own, of_next))
     gather = operation(Kind.ALL_GATHER, FRESH, axes=AXES[1:], span=Span.UNIT)
     of_slices, of_sums = (
         (*fresh, operation(kind, FRESH, axes=AXES[1:]), replace(own, source=FRESH), clip, gather)
@@ -46,7 +47,7 @@ def clipped_by_parts() -> Iterator[tuple[str, Schedule, bool]]:
     by_first, by_both = (*summed, own, *of_first, clip), (clip, *of_first, clip)
     for name, added, taken_off, times, right in (
         ("others", (*summed, of_next, clip), once, 1, True),
-        ("others_twice", (*summed, *(of_next, clip) * 2), twice, 1, True),
+        ("others_along_both_axes_twice", next_both, own_both, 1, True),
         ("others_plus_by_ones_own", (*summed, of_next, clip, own, *both), once, 2, True),
         ("others_and_ones_own", (*summed, of_next, clip, own, clip), twice, 1, False),
         ("others_of_owners_terms", (*owners, of_next, clip), (*owners, own, clip), 1, True),

@@ -44,13 +44,13 @@ def accepted_schedules() -> tuple[Accepted, ...]:
         Accepted("slices_along_two_axes", schedule_of(along(("outer", "inner"))), elements=8),
         Accepted("slices_of_the_next_device", _of_the_next(dp), devices=3, elements=6),
         Accepted("no_moment", zero3, stateful=False),
-        Accepted("mean", _mean(dp), micro_steps=2, steps=2),
+        Accepted("mean", mean_loss(dp), micro_steps=2, steps=2),
         Accepted("token_mean", token_mean(dp), devices=3, micro_steps=2, steps=2),
-        Accepted("mean_over_two_axes", _mean(on_two), micro_steps=2),
+        Accepted("mean_over_two_axes", mean_loss(on_two), micro_steps=2),
         Accepted("tokens_counted_over_two_axes", counted_at_once(on_two), micro_steps=2),
         Accepted("slices_reset_one_after_the_other", _reset_in_turn(dp), steps=2),
         Accepted("tied", tied_parameters(dp), micro_steps=2, steps=2),
-        Accepted("clip", meant(clipped(_mean(dp)), loss=Loss.MEAN, clip=True)),
+        Accepted("clip", meant(clipped(mean_loss(dp)), loss=Loss.MEAN, clip=True)),
         Accepted("clip_of_slices", clipped(meant(zero3, clip=True)), elements=4),
         Accepted(
             "statistics_of_all", with_statistics(dp, Statistics.ALL), devices=3, micro_steps=2, steps=2
@@ -88,7 +88,7 @@ def after(schedule: Schedule, kind: Kind, more: Callable[[Op], tuple[Op, ...]]) 
     return replace(schedule, micro_step=tuple(op for several in ops for op in several))
 
 
-def _mean(schedule: Schedule) -> Schedule:
+def mean_loss(schedule: Schedule) -> Schedule:
     """The loss is a mean over devices and micro-steps."""
     reduction, *rest = schedule.finish
     scale = operation(Kind.SCALE, Buffer.GRADIENTS, by=Monomial(powers=((MICRO_STEPS, -1),)))

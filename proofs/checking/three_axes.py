@@ -6,7 +6,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 
-from proofs.checking.matching_schedules import along, counted_at_once, token_mean, with_statistics
+from proofs.checking.matching_schedules import (
+    along,
+    counted_at_once,
+    mean_loss,
+    token_mean,
+    with_statistics,
+)
 from proofs.checking.witnesses import meant
 from proofs.trusted.kernel import KernelError
 from spec.checking.verdict import check
@@ -52,7 +58,7 @@ def _of_all() -> Iterator[Schedule]:
     dp = schedule_of(placed)
     total, *rest = dp.finish
     both = (replace(total, kind=kind, shift=1) for kind in (Kind.REDUCE_SCATTER, Kind.ALL_GATHER))
-    yield from (token_mean(dp), counted_at_once(replace(dp, finish=(*both, *rest))))
+    yield from (mean_loss(dp), token_mean(dp), counted_at_once(replace(dp, finish=(*both, *rest))))
     yield from (with_statistics(dp, whose) for whose in (Statistics.ALL, Statistics.FIRST))
     yield schedule_of(with_all_samples(placed, AXES))
     kept = dict(
