@@ -268,14 +268,17 @@ def _with_more(*ops: Op) -> Schedule:
 def _taken_off() -> Iterator[Schedule]:
     """Slices that are added, after they are divided, and taken off, before; clips by no norm, or that
     of zeros; what is clipped by norms of slices, and divided by all tokens; gradients at zeros, of two
-    backwards.
+    backwards; the first device's, of which there is a norm.
     """
     aside = replace(COPY, into=TIED), replace(OVER, source=TIED)
     yield _with_more(*aside, *_own(GRADIENTS), OVER, ADD, *_own(TIED), OFF, ADD, GONE)
     none = operation(Kind.RESET, NORM), operation(Kind.CLIP, GRADIENTS, by=NORM)
+    away = COPY, operation(Kind.OFFLOAD, FRESH)  # zeros are on the device
     of_zeros = _own(GRADIENTS)[0], operation(Kind.SQUARE_NORM, FRESH, NORM)
-    yield _with_more(*none, *of_zeros, none[-1], GONE)
+    yield _with_more(*none, *away, *of_zeros, none[-1], ADD, GONE)
     dp = schedule_of(STRATEGIES["dp"])
+    firsts = COPY, operation(Kind.BROADCAST, FRESH, axes=EVERYONE)
+    yield around(clipped(meant(dp, **CLIP)), before=(*firsts, ADD, OFF, ADD, GONE))
     forward, backward = (replace(op, source=VIEW) for op in dp.micro_step)
     fresh = forward, replace(backward, into=FRESH, span=Span.UNIT)
     yield around(dp, first=(ZEROS, *fresh, ADD, *fresh, OFF, ADD, GONE))

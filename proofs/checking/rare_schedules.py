@@ -93,7 +93,7 @@ def _of_updated_views() -> Schedule:
     placed = schedule_of(on_batch("M", "R", "R"))
     each = (
         operation(Kind.ALL_REDUCE, GRADIENTS, FRESH, axes=EVERYONE, span=Span.ALL_UNITS),
-        operation(Kind.KEEP, OPTIMIZER, OWN, span=Span.UNIT),
+        operation(Kind.RECOMPUTE, OPTIMIZER, OWN, span=Span.UNIT),
         operation(Kind.UPDATE, FRESH, OWN),
     )
     last = operation(Kind.KEEP, OWN, OPTIMIZER), operation(Kind.RESET, GRADIENTS), RELEASE
