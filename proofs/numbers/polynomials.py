@@ -62,6 +62,8 @@ def numbers_are_their_values(k: Kernel) -> None:
     for size, number in product((N, 5), (3, 4)):
         never.set_apart(size, (number,))
     _require(k, never.exempt, {"n": {3, 4}}, "set apart")
+    square = Comparison()
+    _require(k, (square.same(N * N, 49), square.exceptions()), (False, {"n": {7}}), "a square")
     of_three = Comparison()
     of_three.same(N * M, any_size("l") + 5)
     _require(k, [each.names for each in of_three.conditions()], [["l", "m", "n"]], "sizes")
