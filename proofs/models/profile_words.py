@@ -80,11 +80,8 @@ def _of_plans() -> Iterator[tuple[str, Any, Any]]:
         yield f"uses, {name}", says.uses, 3 if "adam" in name else 1
         yield f"like gradients, {name}", says.like_gradients, "momentum" in name
         yield "in stages", (says.stays, says.each, says.waits_whole), (staged, not waiting, waiting)
-        yield (
-            "samples",
-            (says.samples, TEXTBOOK.in_plan(policy, staged).samples),
-            (samples, Samples.NONE),
-        )
+        yield "samples", says.samples, samples
+        yield "what is not said", TEXTBOOK.in_plan(policy, staged), TEXTBOOK
         late = replace(says, each=NO, waits_whole=NO).in_plan(policy, staged)
         yield "late in stages", late.waits_whole, waiting
         fixed = of(samples=Samples.STEP, waits_staged=YES, sums_whole=YES).in_plan(policy, staged)

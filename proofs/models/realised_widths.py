@@ -98,7 +98,8 @@ def require_products_in_full(claim: str, model: Transformer) -> None:
         reads, makes = [value.width for value in line.reads if value.width], line.makes
         of_pairs = {"s", "u"} <= {*makes.indices} and makes.width != REAL
         of_products = makes.name in ("scores", "context", "keys", "values") and {*reads} != {REAL}
-        if of_pairs or of_products:
+        of_views = makes.name in ("keys", "values") and makes.width != REAL
+        if of_pairs or of_products or of_views:
             raise KernelError(f"{claim}: {line} reads {reads} bytes")
 
 
