@@ -257,6 +257,8 @@ def _of_groups() -> Iterator[tuple[str, Schedule]]:
     half = replace(gather, axes=axes[:1]), replace(of_all, axes=axes)
     of_half = replace(schedule_of(along(axes, "dp")), micro_step=(forward, *half), finish=tuple(last))
     yield "activations_of_a_group_along_one_of_two_axes", of_half
+    both = forward, replace(gather, axes=axes), half[1]
+    yield "activations_of_a_group_along_two_axes", replace(of_half, micro_step=both)
     there = of_half.with_rest(State.ACTIVATIONS, Rest(axes[:1]))
     yield "activations_of_a_group_along_one_axis_and_there_along_the_other", there
     never = replace(backward, source=VIEW, into=FRESH, span=Span.UNIT)

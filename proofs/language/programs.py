@@ -235,6 +235,12 @@ def _require_read(program: Program) -> None:
         raise KernelError(f"{program.part.name} on {program.axes}: nothing reads {unread[0]}")
 
 
+def _require_stays(program: Program, axis: Axis) -> None:
+    """Raise KernelError if a weight moves along an axis."""
+    if any(move.axis == axis.name and move.value.role is Role.WEIGHT for move in program.moves):
+        raise KernelError(f"{program.part.name}: a weight moves along {axis.name}")
+
+
 def _repeated(lines: Iterable[Line]) -> int:
     """How many lines do what another does."""
     operations = [line for line in lines if isinstance(line, Operation)]
@@ -302,6 +308,7 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
             without(gradients_last(program), move)
     held = [program_of(part, (replace(TENSOR, held=True),)) for part in (many_uses(), projection())]
     held.append(program_of(product_of_weights(), (TENSOR,)))
+    _require_stays(program_of(product_of_weights(), (TENSOR, copies := copies_within(TENSOR))), copies)
     for program, move in ((each, move) for each in held for move in each.moves):
         without(program, move)
     ring = program_of(layer(LLAMA), (RING,))

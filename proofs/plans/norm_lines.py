@@ -35,7 +35,8 @@ SUMS = [_line(Kind.ALL_REDUCE, *over) for over in ((A,), (B,), (W,), (A, B), (A,
 UNSUITED = [_line(Kind.ALL_REDUCE, *over) for over in ((W, A), (A, W, B), (W, *OWN))]
 GONE = [_line(kind) for kind in (Kind.RELEASE, Kind.RESET)]
 OTHERS = [_line(Kind.ALL_REDUCE, A, mean=True)]
-OTHERS += [_line(Kind.BROADCAST, *over) for over in ((A,), (B,), (A, B), OWN)]
+OTHERS += [_line(Kind.BROADCAST, *over) for over in ((A,), (B,), (A, B))]
+ALONG_OWN = [_line(Kind.ALL_REDUCE, *OWN, mean=True), _line(Kind.BROADCAST, *OWN)]  # the verdict's
 
 
 def require_norm_lines() -> None:
@@ -59,6 +60,8 @@ def require_norm_lines() -> None:
             first = _told(norms, finish[: index + 1]) and not _told(norms, finish[:index])
             if (number, part) != (NUMBER, "finish") or not first:
                 raise KernelError(f"{finish}: in group {number} of {part} line {index} is told")
+    if told := _told({"weight": {}}, (SQUARE, *ALONG_OWN, CLIP)):
+        raise KernelError(f"the norm of a weight that no other axis cuts is rejected: {told}")
     for op in (SQUARE, SUMS[0], CLIP, *GONE):
         if _told({}, (op,), in_micro_step=True) != (NUMBER, "micro_step", 0):
             raise KernelError(f"in a micro-step: accepted: {op}")
@@ -67,11 +70,12 @@ def require_norm_lines() -> None:
 
 
 def _sequences() -> Iterator[tuple[Op, ...]]:
-    lines = [*SUMS, *UNSUITED, *GONE, *OTHERS]
+    lines = [*SUMS, *UNSUITED, *GONE, *OTHERS, *ALONG_OWN]
     yield (SQUARE,)
     yield from ((op,) for op in lines)
     yield from ((SQUARE, op) for op in lines)
     yield from ((SQUARE, *both) for both in product((*SUMS, *GONE, SQUARE), (*lines, SQUARE)))
+    yield from ((SQUARE, *both) for both in product(ALONG_OWN, SUMS))
     yield from ((SQUARE, *several) for several in permutations(SUMS[:3]))
 
 
