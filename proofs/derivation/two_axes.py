@@ -31,7 +31,13 @@ HOSTED.append(on_batch("S*", "S*+O", "S+O"))
 PARTLY = (on_batch("M", "S", "R"), "zero3"), (on_batch("M", "S", "M"), "zero2")
 # of parameters on the host in slices, and all states
 SLICED = [on_batch("S*+O", *modes) for modes in (("S", "S"), ("S*", "S"), ("S+O", "S+O"))]
-WRONG = ("R", "R", "S", "S"), ("S", "S", "S", "S"), ("R", "S*", "S", "S"), ("R", "R", "R", "R")
+WRONG = (
+    ("R", "R", "R", "R+O"),
+    ("R", "R", "S", "S"),
+    ("S", "S", "S", "S"),
+    ("R", "S*", "S", "S"),
+    ("R", "R", "R", "R"),
+)
 KEPT = STRATEGIES | {"whole": on_batch("S*", "S", "R")}  # of gradients each device keeps all it has
 PAIRS = ("zero2", "zero3"), ("whole", "zero2"), ("dp", "zero1"), ("zero-offload", "dp"), ("dp", "dp")
 MOVING = (*COLLECTIVE_KINDS, Kind.UPDATE)

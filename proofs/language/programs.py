@@ -81,7 +81,7 @@ from spec.models.transformer import (
     Transformer,
     with_masks,
 )
-from spec.models.values import FULL, LOG_TOTAL, Operation, Part, Role, Value
+from spec.models.values import FULL, LOG_TOTAL, Does, Operation, Part, Role, Value
 from spec.plans.model_strategies import MODEL_AXES, copies_within
 
 # one of each kind; sizes do not matter to what is derived
@@ -235,12 +235,6 @@ def _require_read(program: Program) -> None:
         raise KernelError(f"{program.part.name} on {program.axes}: nothing reads {unread[0]}")
 
 
-def _require_stays(program: Program, axis: Axis) -> None:
-    """Raise KernelError if a weight moves along an axis."""
-    if any(move.axis == axis.name and move.value.role is Role.WEIGHT for move in program.moves):
-        raise KernelError(f"{program.part.name}: a weight moves along {axis.name}")
-
-
 def _repeated(lines: Iterable[Line]) -> int:
     """How many lines do what another does."""
     operations = [line for line in lines if isinstance(line, Operation)]
@@ -264,7 +258,11 @@ def _checked_in_a_kernel(part: Part) -> set[Rule]:
     """
     meshes = (TENSOR,), (RING,), SEVERAL[1]
     must_reject(program_of, realised(layer(GPT), ALL_IN_A_KERNEL, WIDTH), ())
-    for program in (program for mesh in meshes for program in derived(part, mesh)):
+    turned = [
+        op.on(op.reads[::-1], op.makes) if op.does is Does.CONTRACT else op for op in part.operations
+    ]
+    others = (program_of(replace(part, operations=tuple(turned)), ()),)
+    for program in (*others, *(program for mesh in meshes for program in derived(part, mesh))):
         lines = [line for line in program.backward if isinstance(line, Operation)]
         is_kept = all(line.function != LOG_TOTAL for line in lines)
         for line in lines:
@@ -308,7 +306,6 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
             without(gradients_last(program), move)
     held = [program_of(part, (replace(TENSOR, held=True),)) for part in (many_uses(), projection())]
     held.append(program_of(product_of_weights(), (TENSOR,)))
-    _require_stays(program_of(product_of_weights(), (TENSOR, copies := copies_within(TENSOR))), copies)
     for program, move in ((each, move) for each in held for move in each.moves):
         without(program, move)
     ring = program_of(layer(LLAMA), (RING,))

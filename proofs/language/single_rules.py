@@ -6,7 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
-from proofs.language.small_parts import projection, renamed, spread, used_twice
+from proofs.language.small_parts import (
+    product_of_weights,
+    projection,
+    renamed,
+    spread,
+    used_twice,
+)
 from proofs.trusted.kernel import KernelError
 from spec.checking.programs import check_program
 from spec.derivation.programs import EVERYTHING, program_of
@@ -174,6 +180,7 @@ def require_small_parts() -> None:
     """Raise KernelError unless what small parts show, one rule each, is so."""
     require_in_terms()
     require_gradients_of_all()
+    require_weights_left()
     require_spread_in_slices()
     require_renamed()
 
@@ -187,6 +194,21 @@ def require_in_terms() -> None:
     program = program_of(part.part(part.contract(takes, more, replace(takes, name="y"))), (_TENSOR,))
     if program.moves or program.summed_over(scale) != (_TENSOR.name,):
         raise KernelError(f"{scale.name}: what is made of it is summed by {program.moves}")
+
+
+def require_weights_left() -> None:
+    """Raise KernelError unless weights that are multiplied with one another stay as they lie along
+    copies of slices, and their gradients are left in terms over samples and tokens.
+    """
+    part, copies = product_of_weights(), copies_within(_TENSOR)
+    moved = [
+        move.value for move in program_of(part, (_TENSOR, copies)).moves if move.axis == copies.name
+    ]
+    others = MODEL_AXES["dp"], MODEL_AXES["cp-all-gather"]
+    program, names = program_of(part, (_TENSOR, *others)), {axis.name for axis in others}
+    summed = [weight.name for weight in part.weights if not names <= {*program.summed_over(weight)}]
+    if summed or any(value.role is Role.WEIGHT for value in moved):
+        raise KernelError(f"{part.name}: {moved} move, or gradients of {summed} are summed at once")
 
 
 def require_gradients_of_all() -> None:

@@ -72,6 +72,18 @@ def require_shared_alike() -> None:
             raise KernelError(f"two parts share weights, alike: {alike}; accepted: {accepted}")
 
 
+def require_follows_itself() -> None:
+    """Raise KernelError unless a layer that gives another value than it takes is rejected, alone."""
+    one = projection()
+    gives = replace(one.gives, indices=(*one.gives.indices[:-1], "k"))
+    last = one.operations[-1]
+    down = replace(last.reads[1], indices=(last.reads[1].indices[0], "k"))
+    operations = *one.operations[:-1], last.on((last.reads[0], down), gives)
+    layer = replace(one, name="layer", operations=operations, gives=gives)
+    if wrong(derive(Product((factor("dp"),)), (layer,))) is None:
+        raise KernelError(f"a layer that takes {one.takes} and gives {gives} follows itself")
+
+
 def require_layers_in_one_group(parts: Sequence[Part]) -> None:
     """Raise KernelError unless states of one layer and of the others, which are alike, are accepted;
     and with those of the one again they are not.

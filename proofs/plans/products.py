@@ -13,6 +13,7 @@ from proofs.language.programs import alone, must_reject
 from proofs.models.profile_words import require_words_mean
 from proofs.pipelines.listed_pipelines import ListedPipeline, listed_pipelines
 from proofs.plans.joints import (
+    require_follows_itself,
     require_in_order,
     require_joined,
     require_layers_in_one_group,
@@ -121,6 +122,7 @@ def products_of_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
         require_one_schedule(name, parts(GPT))
     require_shared_alike()
     require_layers_in_one_group(parts(GPT))
+    require_follows_itself()
     require_summed_as_left()
     require_words_mean()
     for names in CLIPPED:
