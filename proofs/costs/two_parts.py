@@ -152,6 +152,9 @@ def _require_overwritten(k: Kernel) -> None:
     program = program_of(realised(head(LLAMA), replace(kernel, overwritten=names), WIDTH), ())
     cotangents = {value for value in program.lies if value.name.startswith("d logits")}
     _require_fullest(k, program, value_lives(program), cotangents)
+    of_layer, inside = layer(LLAMA), replace(TEXTBOOK, inside=frozenset({"up"}))
+    if multiplied(realised(of_layer, inside, WIDTH)) != multiplied(of_layer):
+        raise KernelError(f"{k.claim}: gradients of a product inside a kernel do not wait")
 
 
 def _require_overwritten_alone(k: Kernel) -> None:
