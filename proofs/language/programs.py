@@ -358,6 +358,7 @@ def _right_ones() -> Iterator[Program]:
     with_copies = whole_along, copies_within(whole_along)
     for mesh in (on_two, with_copies):
         yield of_slices(program_of(layer(GPT), mesh, FROM_SLICES))
+    yield program_of(ends_in_odds("s"), (TENSOR,))
     yield from (program_of(part, with_copies) for part in (layer(OLMO_2), of_rows("r")))
     some = of_rows(), log_totals(), many_uses(), odds_of_weights()
     yield from (program_of(part, (axis,)) for part, axis in product(some, (TENSOR, whole_along)))

@@ -10,6 +10,7 @@ from proofs.language.small_parts import (
     product_of_weights,
     projection,
     renamed,
+    renamed_at_once,
     spread,
     used_twice,
 )
@@ -275,6 +276,19 @@ def require_renamed() -> None:
     plain, other = (program_of(part, (_TENSOR,)) for part in (projection(), renamed()))
     if len(with_gradients_last(other).moves) != len(plain.moves):
         raise KernelError(f"{other.part.name}: {other.moves}, where there are {plain.moves}")
+    both = program_of(renamed_at_once(), (MODEL_AXES["dp"],))
+    lines = [turned_renames(line) if isinstance(line, Operation) else line for line in both.forward]
+    try:
+        check_program(replace(check_program(both), forward=tuple(lines)))
+    except LayoutError:
+        return
+    raise KernelError(f"{both.part.name}: accepted, with two indices that are renamed to each other's")
+
+
+def turned_renames(line: Operation) -> Operation:
+    """The line; of two indices that it renames, each to the other's name."""
+    names = [new for _, new in line.renamed][::-1]
+    return replace(line, renamed=tuple(zip((old for old, _ in line.renamed), names, strict=True)))
 
 
 def require_loops(part: Part, outer: Axis, inner: Axis) -> None:

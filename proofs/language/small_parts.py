@@ -64,11 +64,23 @@ def renamed() -> Part:
     return part.part(part.contract(last, down.reads[1], down.makes))
 
 
-def ends_in_odds() -> Part:
+def renamed_at_once() -> Part:
+    """Two products, and between them a rename of two indices at once."""
+    two = projection()
+    up, down = two.operations
+    part = Builder("renamed_at_once", two.takes)
+    matrix = replace(up.reads[1], indices=("h", "f", "g"))
+    wide = part.contract(up.reads[0], matrix, replace(up.makes, indices=("b", "s", "f", "g")))
+    both = part.rename(wide, Value("both", ("b", "s", "m", "n")), ("f", "m"), ("g", "n"))
+    last = replace(down.reads[1], indices=("m", "n", "h"))
+    return part.part(part.contract(both, last, down.makes))
+
+
+def ends_in_odds(over: str = "h") -> Part:
     """Two products, and a softmax of what they give: its backward reads its result."""
     two = projection()
     given = two.operations[-1].makes
-    odds = Operation(Does.NORMALISE, (given,), replace(given, name="odds"), "softmax", "h")
+    odds = Operation(Does.NORMALISE, (given,), replace(given, name="odds"), "softmax", over)
     return replace(two, name="ends_in_odds", operations=(*two.operations, odds), gives=odds.makes)
 
 
