@@ -75,6 +75,18 @@ def choices_are_sent(k: Kernel) -> None:
             raise KernelError(f"{k.claim}: {devices} devices send {sent}, of {most} slots at most")
 
 
+def sums_are_of_all_slots(k: Kernel) -> None:
+    """Raise KernelError unless sums over devices that cut experts are of the room for slots, whatever
+    is chosen.
+    """
+    model = Transformer(1, HIDDEN, 1, 1, 1, 2, 4, experts=4, chosen=1)
+    program = program_of(layer(model), (MODEL_AXES["ep"], MODEL_AXES["tp"]))
+    sums = [move for move in program.moves if move.collective == "all_reduce" and has_slots(move.value)]
+    sizes, mesh = model.sizes(2, 3), {"expert": 2, "tensor": 2}
+    if not sums or any(is_at_most(move, program, sizes, mesh) for move in sums):
+        raise KernelError(f"{k.claim}: what is summed of slots depends on choices: {sums}")
+
+
 def even_choices(devices: int, experts: int, count: int) -> Iterator[list[list[int]]]:
     """How often each device's tokens choose each expert: as evenly as can be, each device's and all."""
     base, more = divmod(count, experts)

@@ -12,6 +12,7 @@ from proofs.costs.exchanges import (
     choices_are_sent,
     rings_in_rings_are_one,
     slots_are_chosen,
+    sums_are_of_all_slots,
     sums_send_padded_chunks,
     weighed_before_are_sent,
     whole_numbers_are_alike,
@@ -170,6 +171,7 @@ def expert_parallelism_moves_tokens_twice(k: Kernel) -> tuple[Theorem, ...]:
         "gradients": (ep, sums(ep), x.gradients(ep, but=EXPERTS)),
     }
     choices_are_sent(k)
+    sums_are_of_all_slots(k)
     weighed_before_are_sent(k)
     slots_are_chosen(k)
     whole_numbers_are_alike(k)
