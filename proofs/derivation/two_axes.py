@@ -28,7 +28,11 @@ UPDATED = ("S+O", "S+O"), ("S*+O", "S*+O"), ("S+O", "S*+O"), ("R+O", "S*+O")
 HOSTED = [on_batch(parameters, *modes) for parameters, modes in product(("S*", "R"), UPDATED)]
 HOSTED.append(on_batch("S*", "S*+O", "S+O"))
 # along one axis no parameters, or gradients, rest; along the other slices would
-PARTLY = (on_batch("M", "S", "R"), "zero3"), (on_batch("M", "S", "M"), "zero2")
+PARTLY = (
+    (on_batch("M", "S", "R"), STRATEGIES["zero3"], (ONE, OTHER)),
+    (on_batch("M", "S", "M"), STRATEGIES["zero2"], (ONE, OTHER)),
+    (on_batch("S", "S", "M"), on_batch("M", "R", "S"), (ONE,)),  # along the other in name only
+)
 # of parameters on the host in slices, and all states
 SLICED = [on_batch("S*+O", *modes) for modes in (("S", "S"), ("S*", "S"), ("S+O", "S+O"))]
 WRONG = (
@@ -68,10 +72,10 @@ def require_as_along_one() -> None:
     for placed in (*HOSTED, *SLICED):
         if not check(schedule_of(placed), {BATCH: 2}, 1).accepted:
             raise KernelError(f"K7: {placed.modes} are not accepted")
-    for first, name in PARTLY:
-        both = combined((on_axis(ONE, first), on_axis(OTHER, STRATEGIES[name])))
-        if not _is_accepted(schedule_of(both)):
-            raise KernelError(f"K7: {first.modes} beside {name} are not accepted")
+    for first, second, cut in PARTLY:
+        schedule = schedule_of(combined((on_axis(ONE, first), on_axis(OTHER, second))))
+        if schedule.cut != cut or not _is_accepted(schedule):
+            raise KernelError(f"K7: {first.modes} beside {second.modes}: cut along {schedule.cut}")
     fused, zero1 = on_axis(ONE, STRATEGIES["fused-update"]), on_axis(OTHER, STRATEGIES["zero1"])
     for modes in WRONG:
         if _is_accepted(schedule_of(combined((zero1, on_axis(ONE, on_batch(*modes)))))):

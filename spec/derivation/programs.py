@@ -384,7 +384,7 @@ class _Work:
         """A value of forward, in backward: kept, or made again from what is kept."""
         all_again = self.again in (EVERYTHING, FROM_SLICES)
         line, gathered = self.made_by.get(value), self.is_gathered(value)
-        anew = gathered and self.part.gathers_again
+        anew = all_again and gathered and self.part.gathers_again
         if is_in_turns(self.lies[value], self.turns) or anew:
             return self.made_in_turn(value)
         if all_again or value in self.back:

@@ -384,10 +384,13 @@ class Schedule:
 
     @cached_property
     def cut(self) -> tuple[str, ...]:
-        """The axes along which states are ever sliced: each unit is cut along all of them."""
+        """The axes along which states are ever sliced: each unit is cut along all of them.
+
+        A state of which nothing rests has no slices.
+        """
         ops = [op for op in self.ops if op.target is not Buffer.ACTIVATIONS]
         states = [rest for state, rest in self.rests if state is not State.ACTIVATIONS]
-        sliced = [a for rest in states for a in rest.sharded]
+        sliced = [a for rest in states if rest.stored for a in rest.sharded]
         sliced += [a for op in ops for a in op.within]
         sliced += [a for op in ops if op.kind in SLICING for a in op.axes]
         return tuple(a for a in self.axes if a in sliced)
