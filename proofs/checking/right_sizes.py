@@ -75,6 +75,9 @@ def sizes_are_found(k: Kernel) -> None:
     _require_undecided(k)
     _require_told(k)
     _require_equal(k)
+    a, b, c = map(any_size, "abc")
+    if complete(a * b * c - 12) or not complete(a * b - 12):  # of three sizes fewer are looked at
+        raise KernelError(f"{k.claim}: whether all sizes are looked at is not so, of two or three")
     for shift, size in product(range(-5, 6), range(2, 8)):  # who takes the slice of device 0
         takers = {(taker(of, shift) + shift) % size for of in (size, any_size(BATCH))}
         if takers != {0}:
@@ -93,6 +96,7 @@ def _require_equal(k: Kernel) -> None:
         (on_shards, "outer", "inner", 0, 1, True),
         (dp, MICRO_STEPS, BATCH, 2, 1, True),
         (dp, BATCH, MICRO_STEPS, 4, 1, False),
+        (dp, MICRO_STEPS, BATCH, 3, 1, True),
         (both, "outer", MICRO_STEPS, 1, 1, False),
         (lost, BATCH, MICRO_STEPS, 0, 1, False),
         (lost, BATCH, MICRO_STEPS, 0, 2, False),

@@ -187,14 +187,19 @@ def require_small_parts() -> None:
 
 
 def require_in_terms() -> None:
-    """Raise KernelError unless the gradient of what is made of a weight is summed with the weight's."""
+    """Raise KernelError unless the gradient of what is made of a weight is summed with the weight's,
+    also if that has a number for each token's place.
+    """
     takes = Value("takes", ("b", "s", "h"), Role.STREAM)
-    part, scale = Builder("scaled", takes), Value("scale", ("h",), Role.WEIGHT)
-    every = Value("every", ("h",), Role.CONSTANT, 0)
-    more = part.contract(scale, every, Value("more", ("h",)))
-    program = program_of(part.part(part.contract(takes, more, replace(takes, name="y"))), (_TENSOR,))
-    if program.moves or program.summed_over(scale) != (_TENSOR.name,):
-        raise KernelError(f"{scale.name}: what is made of it is summed by {program.moves}")
+    scale = Value("scale", ("h",), Role.WEIGHT)
+    for index, axis in (("h", _TENSOR), ("s", MODEL_AXES["dp"])):
+        part, every = Builder("scaled", takes), Value("every", (index,), Role.CONSTANT, 0)
+        makes = Value("more", tuple(dict.fromkeys((index, "h"))))
+        more = part.contract(scale, every, makes)
+        gives = part.contract(takes, more, replace(takes, name="y"))
+        program = program_of(part.part(gives), (axis,))
+        if program.moves or program.summed_over(scale) != (axis.name,):
+            raise KernelError(f"{scale.name}: what is made of it is summed by {program.moves}")
 
 
 def require_weights_left() -> None:

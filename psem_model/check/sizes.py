@@ -11,6 +11,7 @@ from spec.language.schedule import MICRO_STEPS
 from spec.numbers.any_size import Polynomial
 
 ANY = "any"
+_Condition = tuple[Polynomial, Found]  # and the sizes of which it is one
 MOST, MOST_NUMBERS = 4, 8  # groups of sizes, and numbers, that are told
 
 
@@ -54,15 +55,23 @@ def exceptions(found: Everywhere, given: Given) -> str:
         along = [n if n == MICRO_STEPS else f"devices along {n}" for n in found.undecided]
         few = f"looked at: {listed(LOOKED_AT)} {listed(along).replace('_', '-')}"
         return f"{_only('accepted', found.right_for, found, given)}; {few}"
+    free = [name for name in found.names if name not in given]
     zero, unseen = _conditions(found)
-    right = [one for one in found.right_for if not any(_is_zero(c, one) for c in zero)]
+    right = [one for one in found.right_for if not any(_is_zero(*each, one) for each in zero)]
     words = [_only("accepted", right, found, given)] if right or not zero else []
-    for condition in zero:
-        exact = complete(condition) or condition in found.found[0].equal
+    for condition, of in zero:
+        exact = complete(condition) or condition in of.equal
         near = "" if exact else f" (not decided; looked at: sizes up to {NEAR})"
-        words.append(f"accepted where {_equation(condition)}{near}")
-    words += [f"not looked at where {_equation(c)}" for c in unseen if not complete(c)][:MOST]
+        words.append(f"accepted where {_equation(condition)}{_with(of, found, free)}{near}")
+    far = [(c, of) for c, of in unseen if not complete(c)][:MOST]
+    words += [f"not looked at where {_equation(c)}{_with(of, found, free)}" for c, of in far]
     return "; ".join(words)
+
+
+def _with(of: Found, found: Everywhere, free: Sequence[str]) -> str:
+    """The sizes that are numbers where a condition is told."""
+    numbers = _words([of], found, free)
+    return f" with {numbers}" if numbers else ""
 
 
 def _only(verdict: str, those: Sequence[Found], found: Everywhere, given: Given) -> str:
@@ -115,15 +124,21 @@ def _numbers(numbers: Sequence[int]) -> str:
     return listed(words if len(words) <= MOST_NUMBERS else [*words[:MOST], f"{len(words) - MOST} more"])
 
 
-def _conditions(found: Everywhere) -> tuple[list[Polynomial], list[Polynomial]]:
-    """Conditions on several sizes that make it right, and those that no sizes looked at fulfil."""
-    right, unseen = [], []
-    for condition in {c: None for one in found.found for c in one.conditions}:
-        zero = [one for one in found.found if _is_zero(condition, one)]
-        if not zero:
-            unseen.append(condition)
-        elif all(one.accepted for one in zero) and any(one in found.right_for for one in zero):
-            right.append(condition)
+def _conditions(found: Everywhere) -> tuple[list[_Condition], list[_Condition]]:
+    """Conditions on several sizes that make it right, and those that no sizes looked at fulfil.
+
+    Each with the sizes of which it is one, that are numbers; none that says no more than others before.
+    """
+    right: list[_Condition] = []
+    unseen: list[_Condition] = []
+    for of in found.found:
+        for condition in of.conditions:
+            zero = [one for one in found.found if _is_zero(condition, of, one)]
+            said = [any(_is_zero(*each, one) for each in right) for one in zero]
+            if not zero:
+                unseen.append((condition, of))
+            elif all(one.accepted for one in zero) and any(one in found.right_for for one in zero):
+                right += [] if all(said) else [(condition, of)]
     return right, unseen
 
 
@@ -132,9 +147,10 @@ def _equation(condition: Polynomial) -> str:
     return f"{one} = {other}"
 
 
-def _is_zero(condition: Polynomial, one: Found) -> bool:
-    """Whether sizes that are numbers fulfil a condition."""
-    return {*condition.names} <= {*one.sizes} and condition.at(one.sizes) == 0
+def _is_zero(condition: Polynomial, of: Found, one: Found) -> bool:
+    """Whether sizes that are numbers fulfil a condition of some."""
+    is_of = of.sizes.items() <= one.sizes.items() and {*condition.names} <= {*one.sizes}
+    return is_of and condition.at(one.sizes) == 0
 
 
 def data(found: Everywhere) -> dict[str, Any]:

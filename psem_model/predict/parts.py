@@ -116,9 +116,12 @@ class PartCosts:
     def checkpoints(self, layers: int) -> tuple[int, int, Number] | None:
         """How many of so many like it best keep their input, all else made again, segment by segment.
 
-        And the layers of a segment, and the bytes kept of a micro-batch; None where that keeps no less.
+        And the layers of a segment, and the bytes kept of a micro-batch; None where that keeps no less,
+        or nothing is kept.
         """
         size_in, size_mid = self.made_again, self.activations
+        if not (size_in and size_mid):
+            return None
         count = checkpoints.best(layers, size_in, size_mid)
         least = checkpoints.kept_at_most(count, layers, size_in, size_mid, EXACT)
         return (count, ceil_div(layers, count), least) if least < layers * size_mid else None

@@ -228,6 +228,24 @@ def test_where_a_condition_on_several_sizes_makes_it_right_it_is_said_and_how_fa
 
 
 @pytest.mark.slow
+def test_a_condition_that_holds_for_one_number_alone_is_not_said_of_all(psem, written):
+    scaled = (
+        '{ op = "scale", source = "gradients", by = "12/outer/inner/micro_steps" },\n  { op = "update"'
+    )
+
+    def both(text):
+        return text.replace('"batch"', '"outer", "inner"').replace('{ op = "update"', scaled)
+
+    path = written("dp", both)
+    out = psem("check", path)[1]
+    (line,) = (line for line in out.splitlines() if line.startswith("  sizes"))
+    assert line.split("   ")[1] == (
+        "accepted where inner*micro_steps*outer = 12 (not decided; looked at: sizes up to 6)"
+    )
+    assert psem("check", path, "--devices", "3x4", "--accumulate", 2)[0] == 1
+
+
+@pytest.mark.slow
 def test_many_sizes_that_follow_each_other_are_the_first_and_the_last(psem, tmp_path):
     path = tmp_path / "my.toml"
     path.write_text(dumps(with_roots(schedule_of(STRATEGIES["dp"]), "batch", [*range(2, 9), 64]), "my"))

@@ -32,6 +32,42 @@ MODELS = sorted((EXAMPLES / "models").glob("*.toml"))
 MAY_BE_REFUSED = ("fsdp(2) * cp(2)", "zero1+all(2) * tp+sp(2) * cp(2)")
 REFUSALS = re.compile("is not there in these context turns|is outside context in the order of")
 
+OF_SLOPES = """
+layers = 2
+parts = ["first", "layer", "last"]
+
+[sizes]
+h = 8
+n = 3
+
+[first]
+constants = ["inputs[b s n]"]
+weights = ["first_weight[n h]"]
+forward = [
+  { op = "contract", source = ["inputs", "first_weight"], into = "first_out[b s h]" },
+]
+gives = "first_out"
+
+[layer]
+takes = "layer_in[b s h]"
+constants = ["places[s]", "samples[b]"]
+weights = ["slope[h]"]
+forward = [
+  { op = "contract", source = ["slope", "places"], into = "by_place[s h]" },
+  { op = "contract", source = ["by_place", "samples"], into = "spread[b s h]" },
+  { op = "add", source = ["layer_in", "spread"], into = "layer_out[b s h]" },
+]
+gives = "layer_out"
+
+[last]
+takes = "last_in[b s h]"
+weights = ["last_weight[h]"]
+forward = [
+  { op = "contract", source = ["last_in", "last_weight"], into = "loss[b s]" },
+]
+gives = "loss"
+"""
+
 
 @settings(examples(60), suppress_health_check=[HealthCheck.too_slow])
 @given(own_plans())
@@ -139,3 +175,10 @@ def test_own_models_train_in_floating_point(psem):
 
 def test_all_plans_of_the_random_models_are_of_several_axes():
     assert {*MAY_BE_REFUSED} < {*PLANS}
+
+
+def test_layers_that_keep_nothing_have_no_best_number_of_checkpoints(psem, tmp_path):
+    path = tmp_path / "slopes.toml"
+    path.write_text(OF_SLOPES)
+    code, out, _ = psem("predict", "dp(4)", "--model", path, "--sequence", 16, "--json")
+    assert (code, json.loads(out)["checkpoints"]) == (0, None)
