@@ -68,7 +68,7 @@ from spec.devices.layouts import LayoutError
 from spec.language.moves import Axis
 from spec.language.programs import Line, Program
 from spec.meaning.terms import Terms, differentiated
-from spec.models.parts import layer, parts
+from spec.models.parts import head, layer, parts
 from spec.models.profiles import TEXTBOOK, realised
 from spec.models.transformer import (
     CAPPED,
@@ -359,6 +359,8 @@ def _right_ones() -> Iterator[Program]:
     for mesh in (on_two, with_copies):
         yield of_slices(program_of(layer(GPT), mesh, FROM_SLICES))
     yield program_of(ends_in_odds("s"), (TENSOR,))
+    of_loss = replace(TEXTBOOK, inside=frozenset({"raised"}), whole=frozenset({"logits"}))
+    yield program_of(realised(head(GPT), replace(of_loss, gathers_again=True), WIDTH), (TENSOR,))
     yield from (program_of(part, with_copies) for part in (layer(OLMO_2), of_rows("r")))
     some = of_rows(), log_totals(), many_uses(), odds_of_weights()
     yield from (program_of(part, (axis,)) for part, axis in product(some, (TENSOR, whole_along)))
