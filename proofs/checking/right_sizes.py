@@ -45,7 +45,7 @@ ERRORS: dict[str, tuple[Terms, Callable[[int, int], bool]]] = {
 }
 SHIFT = 5  # devices further on: whose slices these are
 FEW: dict[int, Callable[[int, int], bool]] = {2: lambda n, _: n <= 2, 3: lambda n, _: n <= 3}
-# of more sizes than are looked at: on others nothing need be said
+# that more sizes fulfil than are looked at: of larger ones nothing need be said
 CURVES = "as many micro-steps", "six of five"
 SIZES = range(1, 13)
 MANY = 11  # micro-steps, more than are run one by one where all at once are decided

@@ -275,8 +275,9 @@ def require_spread_in_slices() -> None:
 
 
 def require_renamed() -> None:
-    """Raise KernelError unless what is renamed stays where it is, under its other name; and unless the
-    gradient of what no product sums over is in the first part of backward, renamed or not.
+    """Raise KernelError unless what is renamed stays where it is, under its other name; unless the
+    gradient of what no product sums over is in the first part of backward, renamed or not; and unless
+    of two indices that are renamed at once each has its own name.
     """
     plain, other = (program_of(part, (_TENSOR,)) for part in (projection(), renamed()))
     if len(with_gradients_last(other).moves) != len(plain.moves):
