@@ -127,7 +127,7 @@ def _numbers(numbers: Sequence[int]) -> str:
 def _conditions(found: Everywhere) -> tuple[list[_Condition], list[_Condition]]:
     """Conditions on several sizes that make it right, and those that no sizes looked at fulfil.
 
-    Each with the sizes of which it is one, that are numbers; none that says no more than others before.
+    Each with the sizes that are numbers where it holds. What says no more than others is left out.
     """
     right: list[_Condition] = []
     unseen: list[_Condition] = []

@@ -5,11 +5,18 @@ from itertools import product
 
 import pytest
 
+from proofs.checking.further_schedules import of_two_neighbours
+from proofs.checking.matching_schedules import along
+from proofs.checking.witnesses import around
 from proofs.registry import ROOT
 from psem_model.check.replay import replay
+from psem_model.check.sizes import exceptions
 from psem_model.reading.schedules import dumps, loads, read
 from psem_model.reading.toml_lines import locate
+from spec.checking.everywhere import everywhere
+from spec.checking.verdict import check
 from spec.derivation.schedules import schedule_of
+from spec.language.schedule import MICRO_STEPS, Buffer, Kind, Monomial, Op, Phase
 from spec.meaning.reference import first_divergence
 from spec.models.states import POLICIES
 from spec.plans.placement import on_batch
@@ -243,6 +250,18 @@ def test_a_condition_that_holds_for_one_number_alone_is_not_said_of_all(psem, wr
         "accepted where inner*micro_steps*outer = 12 (not decided; looked at: sizes up to 6)"
     )
     assert psem("check", path, "--devices", "3x4", "--accumulate", 2)[0] == 1
+
+
+@pytest.mark.slow
+def test_a_condition_that_holds_for_one_number_is_told_with_it():
+    by = Monomial(powers=(("outer", 1), (MICRO_STEPS, -1)))
+    over = Op(Kind.SCALE, Phase.REDUCE, Buffer.GRADIENTS, by=by)
+    neighbours = of_two_neighbours(schedule_of(along(("outer", "inner"), "dp")))
+    schedule = around(neighbours, before=(over,))
+    said = exceptions(everywhere(schedule, {}), {})
+    assert "accepted where 2*outer = micro_steps with inner 1 (" in said
+    for inner, right in ((1, True), (3, False)):
+        assert check(schedule, {"outer": 1, "inner": inner}, 2).accepted is right
 
 
 @pytest.mark.slow
