@@ -41,7 +41,6 @@ def corners() -> Iterator[tuple[Schedule, BytePolicy, str]]:
         yield schedule, MIXED_ADAM, "whole"
     for schedule in (_of_both_uses(), _of_two_groups()):
         yield schedule, MIXED_ADAM, "fresh"
-    yield _at_zeros_twice(), MIXED_ADAM, ""
     dp = schedule_of(STRATEGIES["dp"])
     yield dp.with_rest(State.GRADIENTS, Rest(stored=False)), MIXED_ADAM, "whole"
     nowhere = Rest(dp.axes, stored=False, host=True)
@@ -205,14 +204,6 @@ def _of_both_uses() -> Schedule:
     at_zeros = replace(forward, source=VIEW), replace(backward, source=VIEW, into=FRESH, span=Span.UNIT)
     minus, add = replace(OFF, source=TIED), replace(ADD, source=TIED, into=FRESH)
     return around(dp, first=(ZEROS, *at_zeros, minus, add, ADD, GONE))
-
-
-def _at_zeros_twice() -> Schedule:
-    """Gradients at a view of zeros are added, and taken off."""
-    dp = schedule_of(STRATEGIES["dp"])
-    forward, backward = (replace(op, source=VIEW) for op in dp.micro_step)
-    once = ZEROS, forward, replace(backward, into=FRESH, span=Span.UNIT)
-    return around(dp, first=(*once, ADD, GONE, *once, OFF, ADD, GONE))
 
 
 def _of_two_groups() -> Schedule:
