@@ -316,7 +316,8 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     another = with_another_added(program_of(used_twice(), (TENSOR,)))
     mixed, within = (program_of(talking_heads(), axes) for axes in ((RING,), SEVERAL[0]))
     in_slices, *wrong_slices = merged_in_slices(mixed, Axis("features"))
-    require_right([one, other, in_slices, *_right_ones()])
+    along_own = program_of(projection(), (Axis("features", weight_indices=("h",)),))
+    require_right([one, other, in_slices, along_own, *_right_ones()])
     others = *kept, *kept_too, another, *without_moves(mixed), *damaged_loops(within), *wrong_slices
     for damaged in (*damaged_rings(ring), *with_less_kept(sliced), *others):
         must_reject(check_program, damaged)

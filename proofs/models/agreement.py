@@ -80,6 +80,7 @@ MODELS = (  # which between them have all that models may have
         WITH_EXPERTS,
         norms=OF_LAYERS | {"head"},
         biases=GPT.biases | {"router"},
+        chosen=1,
         odds="softmax",
         sinks=True,
         clamped=True,

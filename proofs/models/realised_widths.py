@@ -45,7 +45,8 @@ def require_widths(
     wrong += [str(v) for v in values if v.repeats != (alike if v.name == MASK else ())]
     within = model.weighed_within and not model.weighed_first and "mlp" not in model.biases
     wrong += [str(v) for v in values if v.name == "weighed" and ("f" in v.indices) != within]
-    wrong += ["unweighed"] * (("unweighed" in names) is not (within and bool(model.experts)))
+    within = within and model.gated and bool(model.experts)
+    wrong += ["unweighed"] * (("unweighed" in names) is not within)
     lines = [line for part in written for line in part.operations]
     moved = {line.function for line in lines if _is_of_slots(line)}
     views = {line.makes.name for line in lines if line.function != TRANSPOSED}

@@ -263,8 +263,7 @@ def _mlp(
         up = part.apply("clamp", up, Value(f"{of}up_clamped", wide)) if model.clamped else up
         inner = part.contract(gate, up, Value("unweighed" if odds else f"{of}gated", wide))
     else:
-        name = "unweighed" if odds else f"{of}active"
-        inner = part.apply(model.function, widened("up"), Value(name, wide))
+        inner = part.apply(model.function, widened("up"), Value(f"{of}active", wide))
     if odds:
         inner = part.contract(inner, odds, Value("weighed", wide))
     weight = _weight(f"{of}down_weight", *expert, inside, "h")
