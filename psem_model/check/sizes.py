@@ -127,12 +127,13 @@ def _numbers(numbers: Sequence[int]) -> str:
 def _conditions(found: Everywhere) -> tuple[list[_Condition], list[_Condition]]:
     """Conditions on several sizes that make it right, and those that no sizes looked at fulfil.
 
-    Each with the sizes that are numbers where it holds. What says no more than others is left out.
+    Each with the sizes that are numbers where it holds. What says no more than others is left out:
+    what is decided comes first.
     """
     right: list[_Condition] = []
     unseen: list[_Condition] = []
     for of in found.found:
-        for condition in of.conditions:
+        for condition in dict.fromkeys([*of.equal, *of.conditions]):
             zero = [one for one in found.found if _is_zero(condition, of, one)]
             said = [any(_is_zero(*each, one) for each in right) for one in zero]
             if not zero:

@@ -264,6 +264,37 @@ def test_a_condition_that_holds_for_one_number_is_told_with_it():
         assert check(schedule, {"outer": 1, "inner": inner}, 2).accepted is right
 
 
+TWO_CONDITIONS = """
+axes = ["b", "c"]
+training = { loss = "sum", tied = true }
+rest.activations.sharded = ["b", "c"]
+
+[step]
+micro_step = [
+  { op = "forward", source = "parameters", into = "activations" },
+  { op = "backward", source = "parameters", into = "fresh gradients" },
+  { op = "scale", source = "fresh gradients", by = "c/b" },
+  { op = "scale", source = "tied gradients", by = "b*b/c/c" },
+  { op = "accumulate", source = "tied gradients", into = "fresh gradients" },
+  { op = "accumulate", source = "fresh gradients", into = "gradients" },
+  { op = "release", source = "fresh gradients" },
+  { op = "release", source = "tied gradients" },
+]
+finish = [
+  { op = "all_reduce", source = "gradients", axes = ["b", "c"] },
+  { op = "update", source = "gradients", into = "optimizer" },
+  { op = "reset", source = "gradients" },
+]
+"""
+
+
+def test_of_two_conditions_with_the_same_sizes_the_one_that_is_decided_is_said(psem, tmp_path):
+    path = tmp_path / "my.toml"
+    path.write_text(TWO_CONDITIONS)
+    assert "  sizes   accepted where c = b\n" in psem("check", path)[1]
+    assert psem("check", path, "--devices", "3x3")[0] == 0
+
+
 @pytest.mark.slow
 def test_many_sizes_that_follow_each_other_are_the_first_and_the_last(psem, tmp_path):
     path = tmp_path / "my.toml"
