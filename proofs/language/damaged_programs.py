@@ -68,6 +68,7 @@ def damaged_programs(program: Program) -> Iterator[Program]:
     yield from with_other_gradients(program)
     yield from with_less_kept(program)
     yield from with_values_twice(program)
+    yield from _with_more_gradients(program)
     for weight in program.part.weights:
         if program.summed_over(weight):
             yield _with_slices(program, weight)
@@ -102,6 +103,13 @@ def with_less_kept(program: Program) -> Iterator[Program]:
             yield replace(some, kept=tuple(other for other in some.kept if other != value))
 
 
+def _with_more_gradients(program: Program) -> Iterator[Program]:
+    """With a gradient of a value that is kept, which is said to be a weight."""
+    some = with_role(program, Role.WEIGHT)
+    for value in some.kept:
+        yield replace(some, gradients={**some.gradients, value: value})
+
+
 def with_other_functions(program: Program) -> Iterator[tuple[Line, Program]]:
     """With another function in a line, and that line."""
     for line in program.lines:
@@ -120,12 +128,13 @@ def _with_terms_apart(program: Program) -> Iterator[Program]:
             yield replace(other, returns=returns)
 
 
-def with_another_added(program: Program) -> Program:
-    """With y + (x + y) in place of x + (x + y)."""
+def with_another_added(program: Program) -> tuple[Line, Program]:
+    """With y + (x + y) in place of x + (x + y): that line, and the program."""
     first, second = (
         line for line in program.forward if isinstance(line, Operation) and line.does is Does.ADD
     )
-    return with_lines(program, {second: second.on((first.reads[1], first.makes), second.makes)})
+    other = second.on((first.reads[1], first.makes), second.makes)
+    return other, with_lines(program, {second: other})
 
 
 def with_operands_turned(program: Program) -> Program:

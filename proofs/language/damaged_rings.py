@@ -85,7 +85,8 @@ def _with_another_given(program: Program) -> Iterator[Program]:
 
 def _with_one_more_line(program: Program) -> Iterator[Program]:
     """A layer's program on a ring: with scores, which are of each turn's keys, that go round; and with
-    scores of what attention gives, summed over turns, in the loop that sums it.
+    scores of what attention gives, and of the cotangent of queries, summed over turns, in the loop that
+    sums it.
     """
     (axis,) = program.axes
     lines = program.forward
@@ -99,6 +100,15 @@ def _with_one_more_line(program: Program) -> Iterator[Program]:
     for line, other in ((scores, round_again), (gives, of_sums)):
         at = lines.index(line) + 1
         yield replace(program, forward=(*lines[:at], other, *lines[at:]))
+    lines = program.backward
+    number, pulled = next(
+        (number, line)
+        for number, line in enumerate(lines, 1)
+        if isinstance(line, Move) and line.axis == axis.turns and line.makes.role is not Role.WEIGHT
+    )
+    keys = next(line.reads[1] for line in lines if line.makes == pulled.value)
+    of_sums = scores.on((pulled.makes, keys), more)
+    yield replace(program, backward=(*lines[:number], of_sums, *lines[number:]))
 
 
 def _with_another_total(program: Program) -> Iterator[Program]:

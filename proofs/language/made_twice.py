@@ -11,8 +11,8 @@ from spec.language.programs import Program
 
 
 def with_values_twice(program: Program) -> Iterator[Program]:
-    """A program on one axis with one more line, that makes what another makes: lying otherwise, and
-    another one; and one with a gradient of what it takes among those of weights.
+    """A program on one axis with one more line, that makes what another makes: in forward the same;
+    lying otherwise; and another one; and one with a gradient of what it takes among those of weights.
     """
     (axis,) = program.axes
     assert program.returns and program.part.takes
@@ -21,6 +21,7 @@ def with_values_twice(program: Program) -> Iterator[Program]:
     lie = program.lies[taken][axis.name]
     move = Move(axis.name, taken, taken, lie, WHOLE if lie != WHOLE else along(taken.indices[0]))
     firsts = (replace(move, makes=lines[-1].makes) for lines in (program.forward, program.backward))
+    yield replace(program, forward=(*program.forward, program.forward[-1]))
     yield replace(program, forward=(next(firsts), *program.forward))
     yield replace(program, backward=(next(firsts), *program.backward))
     yield replace(program, backward=(*program.backward, move))

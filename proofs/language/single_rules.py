@@ -12,6 +12,7 @@ from proofs.language.small_parts import (
     renamed,
     renamed_at_once,
     spread,
+    talking_heads,
     used_twice,
 )
 from proofs.trusted.kernel import KernelError
@@ -184,6 +185,7 @@ def require_small_parts() -> None:
     require_weights_left()
     require_spread_in_slices()
     require_renamed()
+    require_first_index(talking_heads())
 
 
 def require_in_terms() -> None:

@@ -28,15 +28,16 @@ OTHERS = {
 Listed = tuple[str, ...]
 # over b: whether backward, by what, and what is read and made
 NORMALISED: tuple[tuple[bool, str, Listed, Listed], ...] = (
-    (False, "softmax", ("ab ab", "ab a ab"), ("ab a", "a ab", "ab b ab", "ab ab ab", "ab . ab")),
+    (False, "softmax", ("ab ab",), ("ab a", "a ab", "ab b ab", "ab ab ab", "ab . ab", "ab a a ab")),
+    (False, "softmax", ("ab a ab",), ()),
     (False, LOG_TOTAL, ("ab a", "bac ac"), ("ab ab", "ab b", "ab .", "ab a a")),
     (False, "layer_norm", ("ab ab",), ("ab a ab",)),
     (True, "layer_norm", ("ab ab ab",), ("ab ab a ab",)),
     (
         True,
         "softmax",
-        ("ab ab ab", "ab ab a ab", "ab ab a a ab"),
-        ("ab a ab", "a ab ab", "ab ab b ab", "ab ab a b ab", "ab ab . ab", "ab ab ab ab"),
+        ("ab ab ab", "ab ab a ab"),
+        ("ab a ab", "a ab ab", "ab ab b ab", "ab ab a a ab", "ab ab . ab", "ab ab ab ab"),
     ),
 )
 RENAMED = (  # pairs, and what is read and made

@@ -88,7 +88,9 @@ def _of_forward(program: Program, terms: Terms) -> Types:
         rests = {axis.name: axis.rest(value, part) for axis in program.every_axis}
         has[value] = Type(terms.given(value), rests)
     for line in program.forward:
-        _put(has, has, line, _made(program, line, has, terms))
+        if line.makes in has:
+            raise LayoutError(f"{line.makes.name} is there already", line)
+        has[line.makes] = _made(program, line, has, terms)
     _require(has, program.gives, _home(program, part.gives), (part.name, "gives"))
     return has
 
@@ -100,7 +102,10 @@ def _of_backward(program: Program, found: Types, terms: Terms) -> Types:
     for line in program.backward:
         if line.makes in found:  # and masks drawn again
             has |= {value: found[value] for value in line.reads if value.role is Role.CONSTANT}
-        _put(has, found | has, line, _made(program, line, has, terms))
+        made = _made(program, line, has, terms)
+        if (found | has).get(line.makes, made) != made:
+            raise LayoutError(f"{line.makes.name} is made again, and is not the same", line)
+        has[line.makes] = made
     if part.takes:
         if program.returns is None:
             raise LayoutError(f"{part.name}: no cotangent of {part.takes.name} is returned")
@@ -115,13 +120,6 @@ def _of_backward(program: Program, found: Types, terms: Terms) -> Types:
         over = [axis.name for axis in program.axes]
         _require(has, gradient, has[weight].lies, (part.name, weight.name), over)
     return has
-
-
-def _put(has: Types, known: Types, line: Line, made: Type) -> None:
-    """Add what a line makes. Raises LayoutError if that was made before and is not the same."""
-    if known.get(line.makes, made) != made:
-        raise LayoutError(f"{line.makes.name} is made twice, and is not the same", line)
-    has[line.makes] = made
 
 
 def _home(program: Program, value: Value) -> Lies:

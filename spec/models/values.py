@@ -149,8 +149,8 @@ def misfit(operation: Operation) -> str:
     if operation.does is not Does.RENAME:
         rows, count = first - {operation.over}, OPERANDS[operation.does] + operation.backward
         of_rows = [{*value.indices} for value in operation.reads[count:]]
-        if of_rows and operation.function != "softmax":
-            return f"no more than {count} operands, for what is no softmax"
+        if len(of_rows) > (operation.function == "softmax"):
+            return f"no more than {len(operation.reads) - 1} operands"
         if operation.function == LOG_TOTAL:
             of_rows, makes = [makes], first
         if any(found != rows for found in of_rows):
