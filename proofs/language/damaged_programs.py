@@ -103,6 +103,14 @@ def with_less_kept(program: Program) -> Iterator[Program]:
             yield replace(some, kept=tuple(other for other in some.kept if other != value))
 
 
+def without_made_again(program: Program) -> Iterator[Program]:
+    """Without a line of backward that makes again what forward did, inside a kernel."""
+    made = {line.makes for line in program.forward if not line.makes.width}
+    for line in program.backward:
+        if line.makes in made:
+            yield replace(program, backward=tuple(one for one in program.backward if one != line))
+
+
 def _with_more_gradients(program: Program) -> Iterator[Program]:
     """With a gradient of a value that is kept, which is said to be a weight."""
     some = with_role(program, Role.WEIGHT)

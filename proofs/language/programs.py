@@ -22,6 +22,7 @@ from proofs.language.damaged_programs import (
     with_other_functions,
     with_other_gradients,
     without,
+    without_made_again,
     without_moves,
 )
 from proofs.language.damaged_rings import damaged_loops, damaged_rings, merged_in_slices, on_a_ring
@@ -38,7 +39,6 @@ from proofs.language.single_rules import (
     require_in_full,
     require_kept_as_gathered,
     require_loops,
-    require_names,
     require_right,
     require_small_parts,
     require_sums,
@@ -80,7 +80,7 @@ from spec.models.transformer import (
     Transformer,
     with_masks,
 )
-from spec.models.values import FULL, LOG_TOTAL, Does, Operation, Part, Role, Value
+from spec.models.values import FULL, LOG_TOTAL, Does, Operation, Part, Role
 from spec.plans.model_strategies import MODEL_AXES, copies_within
 
 # one of each kind; sizes do not matter to what is derived
@@ -270,6 +270,8 @@ def _checked_in_a_kernel(part: Part) -> set[Rule]:
                 raise KernelError(f"{line}: a kernel's backward reads rows' numbers of {rows} bytes")
         if not all(value.width for value in program.kept):
             raise KernelError(f"{part.name}: what is inside a kernel is kept")
+        for damaged in without_made_again(program):
+            must_reject(check_program, damaged)
     return checked(part, meshes)
 
 
@@ -328,7 +330,6 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
         (weight,) = (w for w, gradient in sliced.gradients.items() if damaged.gradients[w] != gradient)
         if must_reject(check_program, damaged) != (sliced.part.name, weight.name):
             raise KernelError(f"{weight.name}: another gradient is said to be wrong")
-    require_names(Value("value", ("s", "g")))
     require_whole(parts(GPT)[-1], "logits")
     require_sums(layer(LLAMA))
     require_in_full(talking_heads(), OTHER_RING, TENSOR)

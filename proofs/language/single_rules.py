@@ -186,6 +186,7 @@ def require_small_parts() -> None:
     require_spread_in_slices()
     require_renamed()
     require_first_index(talking_heads())
+    require_names(Value("value", ("s", "g")))
 
 
 def require_in_terms() -> None:

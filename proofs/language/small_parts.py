@@ -90,8 +90,8 @@ def talking_heads(*others: str, of_samples: bool = False) -> Part:
 
     So on a ring a weight, and queries, are used in each turn, and before any; and their gradients are
     sums over turns, and more. `others`: indices of the keys of further attention, one after the other.
-    Of samples no cotangent is returned; there is no gate, and what is summed over turns is read by
-    products alone.
+    Of samples no cotangent is returned; there is no gate, values have one number for each head, and
+    what is summed over turns is read by products alone.
     """
     role = Role.CONSTANT if of_samples else Role.STREAM
     takes = Value("takes", ("b", "s", "h"), role)
@@ -105,15 +105,17 @@ def _talking_heads(part: Builder, takes: Value, keys: str, number: str) -> Value
     def weight(name: str, *indices: str) -> Value:
         return Value(f"{name}{number}", indices, Role.WEIGHT)
 
-    def of_heads(name: str, heads: str) -> Value:
-        makes = Value(f"{name}{number}_of", ("b", "s", heads, "d"))
-        return part.contract(takes, weight(name, "h", heads, "d"), makes)
+    def of_heads(name: str, *indices: str) -> Value:
+        makes = Value(f"{name}{number}_of", ("b", "s", *indices))
+        return part.contract(takes, weight(name, "h", *indices), makes)
 
     def of_keys(value: Value) -> Value:
         makes = Value(f"all_{value.name}", ("b", keys, *value.indices[2:]))
         return part.rename(value, makes, ("s", keys))
 
-    queries, key, value = of_heads("query", "g"), of_heads("key", "g"), of_heads("value", "r")
+    features = ("d",) if part.takes else ()
+    queries, key = of_heads("query", "g", "d"), of_heads("key", "g", "d")
+    value = of_heads("value", "r", *features)
     mix, gate = weight("mix", "g", "r"), Value(f"gate{number}", ("b", "s", "r"))
     if part.takes:
         part.contract(queries, mix, gate)
@@ -122,12 +124,12 @@ def _talking_heads(part: Builder, takes: Value, keys: str, number: str) -> Value
     part.contract(queries, of_keys(key), scores)
     part.contract(scores, mix, mixed)
     shares = part.normalise("softmax", keys, mixed, replace(mixed, name=f"shares{number}"))
-    context = Value(f"context{number}", ("b", "s", "r", "d"))
+    context = Value(f"context{number}", ("b", "s", "r", *features))
     part.contract(shares, of_keys(value), context)
     if part.takes:
         context = part.contract(context, gate, replace(context, name=f"gated{number}"))
     gives = Value(f"gives{number}", takes.indices, Role.STREAM)
-    return part.contract(context, weight("output", "r", "d", "h"), gives)
+    return part.contract(context, weight("output", "r", *features, "h"), gives)
 
 
 def log_totals() -> Part:

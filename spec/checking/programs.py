@@ -249,8 +249,7 @@ def _wrong_gradient(
     numbers = {line.makes: number for line, number in made}
     aside = {numbers.get(value) for line in program.lines for value in _beside(line)}
     for line, number in made:
-        addends = terms.of(number)
-        is_part = number < known or any(addends <= whole for whole in sums)
+        is_part = any(terms.of(number) <= whole for whole in sums)
         if number not in aside and not is_part:
             return LayoutError("the chain rule gives no such term", line)
     part, found = program.part, results(program, typed)
