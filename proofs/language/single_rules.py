@@ -187,6 +187,7 @@ def require_small_parts() -> None:
     require_renamed()
     require_first_index(talking_heads())
     require_names(Value("value", ("s", "g")))
+    require_gathered_at_once(talking_heads())
 
 
 def require_in_terms() -> None:
@@ -203,6 +204,13 @@ def require_in_terms() -> None:
         program = program_of(part.part(gives), (axis,))
         if program.moves or program.summed_over(scale) != (axis.name,):
             raise KernelError(f"{scale.name}: what is made of it is summed by {program.moves}")
+
+
+def require_gathered_at_once(part: Part) -> None:
+    """Raise KernelError unless what goes round a ring is cut along the ring's index, and no other."""
+    axis = replace(MODEL_AXES["cp"], ring="another")
+    if turns := [move for move in program_of(part, (axis,)).moves if move.in_turns]:
+        raise KernelError(f"{part.name}: {turns} go round a ring of {axis.ring}")
 
 
 def require_weights_left() -> None:
