@@ -37,6 +37,7 @@ def rare_schedules() -> Iterator[Further]:
     yield Further("a_backward_of_the_first_devices_view_is_for_nothing", _for_nothing(), right=True)
     yield Further(IN_EACH, _of_updated_views())
     yield Further("what_a_backward_of_zeros_adds_is_taken_off", _taken_off())
+    yield Further("what_activations_that_are_gone_add_is_taken_off", _gone_and_taken_off())
     yield Further("old_weights_and_views_change_places_in_every_step", _of_swaps(), right=True)
     yield Further("what_is_not_known_grows_in_one_sum_after_another", _of_two_sums(), right=True)
     yield Further("right_from_two_micro_steps_on", _right_from_two())
@@ -113,6 +114,20 @@ def _taken_off() -> Schedule:
         *(ADD, scaled(FRESH, -1), ADD, RELEASE, operation(Kind.RELEASE, VIEW)),
     )
     return replace(dp, micro_step=(*dp.micro_step, *of_zeros))
+
+
+def _gone_and_taken_off() -> Schedule:
+    """Activations that a backward has used up are gathered; what another leaves of them is added, and
+    taken off again.
+    """
+    dp = schedule_of(STRATEGIES["dp"])
+    _, backward = dp.micro_step
+    of_gone = (
+        operation(Kind.ALL_GATHER, Buffer.ACTIVATIONS, axes=EVERYONE),
+        replace(backward, into=FRESH, axes=EVERYONE, span=Span.ALL_UNITS),
+        *(ADD, scaled(FRESH, -1), ADD, RELEASE),
+    )
+    return replace(dp, micro_step=(*dp.micro_step, *of_gone))
 
 
 def _of_swaps() -> Schedule:
