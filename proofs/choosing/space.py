@@ -183,8 +183,13 @@ def _forms(k: Kernel) -> list[Theorem]:
 
 
 def _others_are_dominated(s: Symbols) -> Theorem:
-    """By one listed class for all sizes, or by one or another of a few."""
+    """By one listed class for all sizes, or by one or another of a few. Of one micro-step no class
+    speaks of several.
+    """
     regime, best = s.regime, frontier(s.regime)
+    forms = (of for form in classes(regime) for of in (form.resting, form.sent, form.host))
+    if not regime.several and any(term.repeated for of in forms for term, _ in of.terms):
+        raise KernelError(f"{regime}: a class's form has a number of micro-steps")
     listed = {cost_form(name, regime) for name in best}
     others = (form for form in classes(regime) if form not in listed)
     goal = _all(s.dominated(form, _dominators(form, regime)) for form in others)
