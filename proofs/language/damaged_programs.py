@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from proofs.language.made_twice import with_values_twice
 from proofs.trusted.kernel import KernelError
-from spec.devices.layouts import PARTIAL, WHOLE, Lie, along
+from spec.devices.layouts import PARTIAL, WHOLE, LayoutError, Lie, along
 from spec.language.moves import Move
 from spec.language.programs import Line, Program
 from spec.models.values import Does, Operation, Role, Value
@@ -23,6 +23,15 @@ class Way(NamedTuple):
     before: Lie
     after: Lie
     in_turns: bool = False
+
+
+def must_reject(accepts: Callable[..., object], *damaged: object) -> object:
+    """What is said to be wrong. Raises KernelError if what is damaged is accepted."""
+    try:
+        accepts(*damaged)
+    except LayoutError as error:
+        return error.at
+    raise KernelError(f"{accepts.__name__} accepts what is damaged")
 
 
 def without(program: Program, move: Move) -> Program:

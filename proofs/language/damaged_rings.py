@@ -18,7 +18,7 @@ from proofs.language.damaged_programs import (
 from spec.devices.layouts import PARTIAL, WHOLE, along
 from spec.language.moves import Axis, Move
 from spec.language.programs import Line, Program
-from spec.models.values import Does, Operation, Role, Value
+from spec.models.values import LOG_TOTAL, Does, Operation, Role, Value
 
 CUT_AT = 3  # one place of so many at which a loop may be cut
 
@@ -130,30 +130,42 @@ def _with_another_total(program: Program) -> Iterator[Program]:
             yield with_lines(program, {move: replace(move, by=by.makes)})
 
 
-def _with_a_total_made_again(program: Program) -> Program:
-    """On two rings, with a log-sum-exp made again in one more loop over the inner turns, by which what
-    the first one gave merges in the outer loop.
+def with_a_total_made_again(program: Program) -> tuple[Line, Program]:
+    """On two rings, where the scores are given, in each turn: with a log-sum-exp made again in one more
+    loop over the inner turns, by which what the first one gave merges in the outer loop; and that line.
     """
-    lines, lies, (_, inner) = program.forward, program.lies, program.turns
+    there, (_, inner) = _with_given_scores(program), program.turns
+    lines = there.forward
     of, by = (line for line in lines if isinstance(line, Move) and line.by and line.turns == inner)
     merge = next(line for line in lines if isinstance(line, Move) and line.value == of.makes)
     of_outer = next(line for line in lines if isinstance(line, Move) and line.in_turns)
-    needed = {by.value}
-    for line in lines[::-1]:
-        needed |= {*line.reads} if line.makes in needed and lies[line.makes][inner] != WHOLE else set()
-    again = {v: replace(v, name=f"{v.name} again") for v in needed if lies[v][inner] != WHOLE}
-    others = tuple(_reading(line, again) for line in lines if line.makes in again)
-    apart = replace(of_outer, makes=replace(of_outer.makes, name="once more"))
-    here = apart, *others, replace(merge, by=again[by.value])
-    return _with_more_lines(program, {merge: here})
+    total = next(line for line in lines if line.makes == by.value)
+    apart, again = (
+        replace(one, makes=replace(one.makes, name=f"{one.makes.name} again"))
+        for one in (of_outer, total)
+    )
+    last = replace(merge, by=again.makes)
+    return last, _with_more_lines(there, {merge: (apart, again, last)})
+
+
+def _with_given_scores(program: Program) -> Program:
+    """With the scores whose log-sum-exp it makes given, and not made: a constant of each turn."""
+    operations = (line for line in program.forward if isinstance(line, Operation))
+    (scores,) = next(line.reads for line in operations if line.function == LOG_TOTAL)
+    given = replace(scores, role=Role.CONSTANT)
+
+    def of(lines: Sequence[Line]) -> tuple[Line, ...]:
+        return tuple(_reading(line, {scores: given}) for line in lines if line.makes != scores)
+
+    lies = {**program.lies, given: program.lies[scores]}
+    return replace(program, forward=of(program.forward), backward=of(program.backward), lies=lies)
 
 
 def _reading(line: Line, others: Mapping[Value, Value]) -> Line:
-    """A line that reads, and makes, other values."""
-    reads, makes = (others.get(value, value) for value in line.reads), others[line.makes]
-    if isinstance(line, Operation):
-        return line.on(tuple(reads), makes)
-    return replace(line, value=next(reads), makes=makes)
+    """A line that reads other values, if it is no move."""
+    if isinstance(line, Move):
+        return line
+    return line.on(tuple(others.get(value, value) for value in line.reads), line.makes)
 
 
 def _with_more_lines(program: Program, others: Mapping[Line, tuple[Line, ...]]) -> Program:
@@ -173,13 +185,13 @@ def _with_squares(program: Program) -> Iterator[Program]:
 
 
 def _with_other_rows(program: Program) -> Iterator[Program]:
-    """With another number for each row, one more, or one for several, in a softmax that reads one."""
-    of_rows = [line for line in program.backward if isinstance(line, Operation) and _reads_rows(line)]
+    """With another number for each row, or one for several, in a softmax that reads one."""
+    of_rows = _of_rows(program)
     rows = dict.fromkeys(line.reads[-1] for line in of_rows)
     for line in of_rows:
         *reads, own = line.reads
-        for last in ((own, own), *((other,) for other in rows if other != own)):
-            yield with_lines(program, {line: replace(line, reads=(*reads, *last))})
+        for other in (other for other in rows if other != own):
+            yield with_lines(program, {line: replace(line, reads=(*reads, other))})
     operations = (line for line in program.backward if isinstance(line, Operation))
     for made in (line for line in operations if line.makes in rows):
         fewer = replace(made.makes, indices=made.makes.indices[1:])
@@ -197,15 +209,25 @@ def _making_another(program: Program, line: Line, made: Value) -> dict[Line, Lin
     return others | {line: replace(line, makes=made)}
 
 
-def _reads_rows(line: Operation) -> bool:
-    """Whether it is a softmax, or its derivative, from a number for each row."""
-    return line.function == "softmax" and line.reads[-1].indices != line.makes.indices
+def with_rows_twice(program: Program) -> Iterator[Program]:
+    """With a number for each row once more, in a softmax that reads one."""
+    for line in _of_rows(program):
+        yield with_lines(program, {line: replace(line, reads=(*line.reads, line.reads[-1]))})
+
+
+def _of_rows(program: Program) -> list[Operation]:
+    """Where backward makes a softmax, or its derivative, from a number for each row."""
+    operations = (line for line in program.backward if isinstance(line, Operation))
+    return [
+        line
+        for line in operations
+        if line.function == "softmax" and line.reads[-1].indices != line.makes.indices
+    ]
 
 
 def damaged_loops(program: Program) -> Iterator[Program]:
     """A program on two rings, one in the other: turned, with loops cut, with other totals."""
     yield replace(program, axes=program.axes[::-1])
-    yield _with_a_total_made_again(program)
     yield from _with_loops_cut(program)
     merges = [move for move in program.moves if move.by]
     totals = {form for move in merges if move.by == move.value for form in (move.value, move.makes)}

@@ -7,7 +7,7 @@ and what moves along another is a linear map between elements of one owner.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import product
@@ -16,6 +16,7 @@ from proofs.checking.symbols import INT, REAL
 from proofs.claim import claim
 from proofs.language.damaged_programs import (
     damaged_programs,
+    must_reject,
     with_another_added,
     with_less_kept,
     with_operands_turned,
@@ -25,7 +26,14 @@ from proofs.language.damaged_programs import (
     without_made_again,
     without_moves,
 )
-from proofs.language.damaged_rings import damaged_loops, damaged_rings, merged_in_slices, on_a_ring
+from proofs.language.damaged_rings import (
+    damaged_loops,
+    damaged_rings,
+    merged_in_slices,
+    on_a_ring,
+    with_a_total_made_again,
+    with_rows_twice,
+)
 from proofs.language.equal_terms import require_equal_terms
 from proofs.language.line_by_line import read_earlier, so_of_every_line
 from proofs.language.listed_programs import ListedPrograms, ProgramListing
@@ -63,7 +71,6 @@ from proofs.trusted.terms import BoolSort, If, Or
 from spec.checking.programs import check_program, on_whole_values
 from spec.derivation.programs import EVERYTHING, FROM_SLICES, NOTHING, PAIRS, program_of
 from spec.derivation.two_parts import gradients_last
-from spec.devices.layouts import LayoutError
 from spec.language.moves import Axis
 from spec.language.programs import Line, Program
 from spec.meaning.terms import Terms, differentiated
@@ -241,15 +248,6 @@ def _repeated(lines: Iterable[Line]) -> int:
     return len(operations) - len(does)
 
 
-def must_reject(accepts: Callable[..., object], *damaged: object) -> object:
-    """What is said to be wrong. Raises KernelError if what is damaged is accepted."""
-    try:
-        accepts(*damaged)
-    except LayoutError as error:
-        return error.at
-    raise KernelError(f"{accepts.__name__} accepts what is damaged")
-
-
 def _checked_in_a_kernel(part: Part) -> set[Rule]:
     """The rules of a layer whose attention is one kernel. Raises KernelError unless its softmax's
     derivative reads of each row what the kernel gave, with its cotangent, summed: in fp32, as all that
@@ -257,6 +255,8 @@ def _checked_in_a_kernel(part: Part) -> set[Rule]:
     """
     meshes = (TENSOR,), (RING,), SEVERAL[1]
     must_reject(program_of, realised(layer(GPT), ALL_IN_A_KERNEL, WIDTH), ())
+    for damaged in with_rows_twice(derived(part, meshes[0])[0]):
+        must_reject(check_program, damaged)
     turned = [
         op.on(op.reads[::-1], op.makes) if op.does is Does.CONTRACT else op for op in part.operations
     ]
@@ -309,8 +309,7 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     held.append(program_of(product_of_weights(), (TENSOR,)))
     for program, move in ((each, move) for each in held for move in each.moves):
         without(program, move)
-    ring = program_of(layer(LLAMA), (RING,))
-    sliced = program_of(layer(GPT), (MODEL_AXES["tp+sp"],))
+    ring, sliced = program_of(layer(LLAMA), (RING,)), program_of(layer(GPT), (TENSOR,))
     at_once = MODEL_AXES["cp-all-gather"]
     gathered = [program_of(layer(GPT), axes) for axes in ((at_once, OTHER_RING), (OTHER_RING, at_once))]
     (one, *kept), (other, *kept_too) = (on_a_ring(program, RING) for program in gathered)
@@ -323,7 +322,8 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     for damaged in (*damaged_rings(ring), *with_less_kept(sliced), *kept, *kept_too, *others):
         must_reject(check_program, damaged)
     another = with_another_added(program_of(used_twice(), (TENSOR,)))
-    for line, damaged in (another, *with_other_functions(ring), *with_other_functions(sliced)):
+    some = another, with_a_total_made_again(within)
+    for line, damaged in (*some, *with_other_functions(ring), *with_other_functions(sliced)):
         if must_reject(check_program, damaged) != line:
             raise KernelError(f"{line}: another line is said to be wrong")
     for damaged in with_other_gradients(sliced):

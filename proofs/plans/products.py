@@ -8,8 +8,9 @@ from functools import lru_cache
 from itertools import combinations, pairwise, product
 
 from proofs.claim import claim
+from proofs.language.damaged_programs import must_reject
 from proofs.language.program_rules import accepted_rules, rules_in
-from proofs.language.programs import alone, must_reject
+from proofs.language.programs import alone
 from proofs.models.profile_words import require_words_mean
 from proofs.pipelines.listed_pipelines import ListedPipeline, listed_pipelines
 from proofs.plans.joints import (
