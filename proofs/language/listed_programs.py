@@ -29,7 +29,7 @@ from proofs.trusted.parts import substitute
 from proofs.trusted.terms import And, Implies, IntVal, Not
 from spec.devices.layouts import PARTIAL, WHOLE, Lie
 from spec.language.moves import Axis, Move
-from spec.language.programs import Program, of_cotangent
+from spec.language.programs import Program
 from spec.meaning.terms import given_to
 from spec.models.values import Does, Operation, Value
 
@@ -83,22 +83,20 @@ class ProgramListing:
         program, part = self.program, self.program.part
         yield program.gives, self.home(part.gives)
         if part.takes and program.returns:
-            yield program.returns, self.cotangent(part.takes)
+            yield program.returns, self.home(part.takes)
         for weight, gradient in program.gradients.items():
             in_terms = self.lie(weight) == WHOLE and self.lie(gradient) == PARTIAL
             yield gradient, PARTIAL if in_terms else self.lie(weight)
 
     def home(self, value: Value) -> Lie:
+        """How a value lies that parts hand on, and its cotangent."""
         return self.axis.home(value, self.program.part)
-
-    def cotangent(self, value: Value) -> Lie:
-        return of_cotangent({self.axis.name: self.home(value)})[self.axis.name]
 
     def _start(self, value: Value) -> Lie:
         """How a value lies that comes in."""
         part = self.program.part
         if value == self.program.seed:
-            return self.cotangent(part.gives)
+            return self.home(part.gives)
         if value in given_to(part):
             return self.axis.rest(value, part)
         return self.lie(value)

@@ -133,7 +133,9 @@ def _talking_heads(part: Builder, takes: Value, keys: str, number: str) -> Value
 
 
 def log_totals() -> Part:
-    """A log-sum-exp of rows, read twice, of which no softmax is there; and one of other rows."""
+    """A log-sum-exp of rows, read twice, of which no softmax is there; and one of other rows, whose
+    squares, summed over tokens, are what it gives.
+    """
     takes = Value("takes", ("b", "s", "h"), Role.STREAM)
     part = Builder("log_totals", takes)
     every = Value("every", ("h",), Role.CONSTANT, 0)
@@ -142,7 +144,8 @@ def log_totals() -> Part:
         total = part.normalise(LOG_TOTAL, "h", takes, Value(f"total_{n}", ("b", "s")))
         spread = part.contract(total, every, replace(takes, name=f"spread_{n}"))
         gives = part.add(gives, spread, replace(takes, name=f"with_{spread.name}"))
-    return part.part(part.normalise("softmax", "h", gives, replace(takes, name="odds")))
+    odds = part.normalise("softmax", "h", gives, replace(takes, name="odds"))
+    return part.part(part.contract(odds, odds, Value("gives", ("b", "h"), Role.STREAM)))
 
 
 def many_uses() -> Part:

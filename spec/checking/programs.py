@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from spec.devices.layouts import PARTIAL, WHOLE, Contraction, LayoutError, Lies, along, contract
+from spec.devices.layouts import PARTIAL, WHOLE, LayoutError, Lies, along
 from spec.language.moves import Axis, Move
-from spec.language.programs import Line, Program, of_cotangent, result
+from spec.language.programs import Line, Program, result
 from spec.language.turns import check_loops, is_in_turns, nested
 from spec.meaning.terms import SEED, Terms, differentiated, given_to, gradient_of
 from spec.models.values import LOG_TOTAL, Does, Role, Value
@@ -98,7 +98,7 @@ def _of_forward(program: Program, terms: Terms) -> Types:
 def _of_backward(program: Program, found: Types, terms: Terms) -> Types:
     """Of what backward has of forward, and of what it makes."""
     part, has = program.part, _at_hand(program, found)
-    has[program.seed] = Type(terms.number(SEED), of_cotangent(_home(program, part.gives)))
+    has[program.seed] = Type(terms.number(SEED), _home(program, part.gives))
     for line in program.backward:
         if line.makes in found:  # and masks drawn again
             has |= {value: found[value] for value in line.reads if value.role is Role.CONSTANT}
@@ -109,8 +109,7 @@ def _of_backward(program: Program, found: Types, terms: Terms) -> Types:
     if part.takes:
         if program.returns is None:
             raise LayoutError(f"{part.name}: no cotangent of {part.takes.name} is returned")
-        home = of_cotangent(_home(program, part.takes))
-        _require(has, program.returns, home, (part.name, "returns"))
+        _require(has, program.returns, _home(program, part.takes), (part.name, "returns"))
     for weight in part.weights:
         if weight not in program.gradients:
             raise LayoutError(f"{weight.name} has no gradient")
@@ -123,6 +122,7 @@ def _of_backward(program: Program, found: Types, terms: Terms) -> Types:
 
 
 def _home(program: Program, value: Value) -> Lies:
+    """How a value lies that parts hand on, and its cotangent."""
     return {axis.name: axis.home(value, program.part) for axis in program.every_axis}
 
 
@@ -196,12 +196,12 @@ def _moved_in_turns(program: Program, line: Move, lies: Mapping[Value, Lies]) ->
 def _merges(program: Program, line: Move, by: Value, lies: Mapping[Value, Lies]) -> bool:
     """Whether partial results merge by this log-sum-exp, which has a number for each of their rows."""
     of, has, total = line.value, lies[line.value], lies[by]
-    scaled = Contraction(of.indices, by.indices, of.indices)
 
     def fits(axis: Axis) -> bool:
-        if has[axis.name].shares_of:  # of the same turns' keys
-            return total[axis.name] == has[axis.name]._replace(log_total=True)
-        return contract(scaled, has[axis.name], total[axis.name]) == has[axis.name]
+        lie = has[axis.name]
+        if lie.shares_of:  # of the same turns' keys
+            return total[axis.name] == lie._replace(log_total=True)
+        return total[axis.name] == (lie if lie.index in by.indices else WHOLE)
 
     shares, is_total = has[line.axis].shares_of, has[line.axis].log_total
     by_itself = of == by or not is_total  # a log-sum-exp merges by itself
