@@ -120,7 +120,8 @@ def _with_another_total(program: Program) -> Iterator[Program]:
     total, again = made[by.value], replace(by.value, name=f"{by.value.name}_again")
     assert isinstance(total, Operation)
     scores = total.reads
-    more: dict[Line, tuple[Line, ...]] = {by: (by, replace(by, value=again))}
+    apart = replace(by, value=again, makes=replace(by.makes, name="once more"))
+    more: dict[Line, tuple[Line, ...]] = {by: (by, apart)}
     yield _with_more_lines(program, {total: (total, total.on(scores, again)), **more})
     others: dict[Line, tuple[Line, ...]] = {of: (replace(of, by=again),)}
     of_others = total.on(made[scores[0]].reads[:1], again)

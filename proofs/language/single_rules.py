@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
+from proofs.language.damaged_programs import must_reject
 from proofs.language.small_parts import (
     product_of_weights,
     projection,
@@ -188,6 +189,7 @@ def require_small_parts() -> None:
     require_first_index(talking_heads())
     require_names(Value("value", ("s", "g")))
     require_gathered_at_once(talking_heads())
+    must_reject(program_of, _of_width(projection(), 0), (_TENSOR,))  # a kernel's values would be sent
 
 
 def require_in_terms() -> None:

@@ -170,7 +170,7 @@ def many_uses() -> Part:
 def product_of_weights() -> Part:
     """Two products, and between them one with that of two weights, each cut along its own index.
 
-    And one with what two constants make.
+    And one with what two constants make, which is inside a kernel.
     """
     two = projection()
     up, down = two.operations
@@ -180,7 +180,7 @@ def product_of_weights() -> Part:
     wide = work.contract(up.reads[0], up.reads[1], up.makes)
     ones, others = (Value(name, ("f",), Role.CONSTANT) for name in ("ones", "others"))
     of_ones = work.contract(ones, others, Value("of_ones", ("f",)))
-    squares = work.apply("square", of_ones, replace(of_ones, name="squares"))
+    squares = work.apply("square", of_ones, replace(of_ones, name="squares", width=0))
     wide = work.contract(wide, squares, replace(wide, name="scaled"))
     narrow = work.contract(wide, both, Value("narrow", ("b", "s", "n")))
     last = replace(down.reads[1], indices=("n", "h"))

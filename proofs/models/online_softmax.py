@@ -156,7 +156,7 @@ def _require_attention(claim: str) -> None:
     scores, values = [3.0, -1.0, 0.5, 2.0], [0.5, 7.0, -2.0, 1.0]
     weights = [exp(score) for score in scores]
     mean = sum(w * v for w, v in zip(weights, values, strict=True)) / sum(weights)
-    for start, far in product(range(len(scores) + 1), (0, -1000, 1000)):  # exp of either is no number
+    for start, far in product(range(len(scores) + 1), (0, -1e6, 1000)):  # exp of either is no number
         moved = [score + far for score in scores]
         first = of_block(moved[:start], values[:start], FLOATS)
         last = of_block(moved[start:], values[start:], FLOATS)

@@ -103,7 +103,7 @@ def _of_backward(program: Program, found: Types, terms: Terms) -> Types:
         if line.makes in found:  # and masks drawn again
             has |= {value: found[value] for value in line.reads if value.role is Role.CONSTANT}
         made = _made(program, line, has, terms)
-        if (found | has).get(line.makes, made) != made:
+        if has.get(line.makes, found.get(line.makes, made)) != made:
             raise LayoutError(f"{line.makes.name} is made again, and is not the same", line)
         has[line.makes] = made
     if part.takes:

@@ -149,8 +149,9 @@ def misfit(operation: Operation) -> str:
     if operation.does is not Does.RENAME:
         rows, count = first - {operation.over}, OPERANDS[operation.does] + operation.backward
         of_rows = [{*value.indices} for value in operation.reads[count:]]
-        if len(of_rows) > (operation.function == "softmax"):
-            return f"no more than {len(operation.reads) - 1} operands"
+        most = count + (operation.function == "softmax")
+        if len(operation.reads) > most:
+            return f"no more than {most} operands"
         if operation.function == LOG_TOTAL:
             of_rows, makes = [makes], first
         if any(found != rows for found in of_rows):
