@@ -12,7 +12,7 @@ from proofs.trusted.kernel import Kernel, KernelError
 from spec.derivation.schedules import schedule_of
 from spec.language.schedule import STATE_OF, Buffer, Kind, Rest, Schedule
 from spec.meaning.match import Copies, Place, first_difference
-from spec.meaning.reference import Reference, Unknown, divided, primes, run
+from spec.meaning.reference import Losses, Reference, Unknown, divided, primes, run
 from spec.meaning.semantics import MOMENT, execute, initial
 from spec.models.states import State
 from spec.numbers.any_size import any_size
@@ -81,7 +81,8 @@ def updates_differ(k: Kernel) -> None:
 def groups_share_samples(k: Kernel) -> None:
     """Raise KernelError unless in runs on three axes groups are of those that differ along some alone,
     and own what the owner has there; and a backward is of all their samples, of what each one's forward
-    left, at a device's own view. And unless each sample has a gradient of its own.
+    left, at a device's own view. And unless each sample has a gradient of its own, of the losses that
+    are given.
     """
     sizes = dict.fromkeys(("one", "two", "three"), 2)
     world = Reference(Schedule((*sizes,), (), (), ()), sizes, 1, 3, primes, True, True)
@@ -108,6 +109,7 @@ def groups_share_samples(k: Kernel) -> None:
             if not as_left or gradients[j, d] != sum(sample(e, j, d) for e in group):
                 raise KernelError(f"{k.claim}: along {axes} {d} has other samples' gradients")
     _samples_differ(k, world)
+    _losses_are_as_given(k)
 
 
 def _samples_differ(k: Kernel, world: Reference) -> None:
@@ -131,6 +133,23 @@ def _samples_differ(k: Kernel, world: Reference) -> None:
     once = len(reads) == len({other for _, other in reads}) == world.elements
     if not (differ and once and len(every) == 2 * len(world.zero) * 2 * 2):
         raise KernelError(f"{k.claim}: samples have factors {factors}, and read {reads}")
+
+
+class _Flat(Losses):
+    """Losses that no weight changes."""
+
+    def sample(self, *_: Any) -> Any:
+        return 0
+
+
+def _losses_are_as_given(k: Kernel) -> None:
+    """Raise KernelError unless with losses that no weight changes each run's gradients are zero."""
+    dp, sizes = schedule_of(STRATEGIES["dp"]), {BATCH: 2}
+    world = Reference(dp, sizes, 1, 2, primes, True, True)
+    weights = {world.next(*of_one, 0)[0] for of_one in zip(*world.single(0), strict=True)}
+    found = next(row for row in run(dp, sizes, steps=1, losses=_Flat()) if row.state == "parameters")
+    if {*found.has} != weights or any(has != single for has, single in found.pairs()):
+        raise KernelError(f"{k.claim}: with losses that no weight changes weights are {found.has}")
 
 
 def all_that_is_kept_is_compared(k: Kernel) -> None:
