@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from typing import Any
 
 from proofs.choosing.owner_and_others import POSITIONS, Found, run
@@ -14,7 +15,7 @@ from proofs.trusted.kernel import Bool, Kernel, KernelError, Theorem
 from proofs.trusted.terms import And, BoolSort, BoolVal, If, Implies, Not, RealVal
 from spec.choosing.halves import INTEGRITY, both_halves
 from spec.choosing.regimes import REGIMES, FourModes, Kept, Regime, placement_of, regime_of
-from spec.choosing.requirements import requirements
+from spec.choosing.requirements import Truths, requirements
 from spec.choosing.space import realisable
 from spec.derivation.schedules import schedule_of
 from spec.meaning.conditions import Condition
@@ -25,6 +26,7 @@ from spec.numbers.arithmetic import Number
 HALVES = (Found.integrity, Found.consistency)
 HIGHEST = 4  # power of the number of devices
 KEEP_NO_COPY = {"fp32-adam": Kept.MOMENTS, "fp32-momentum": Kept.MOMENTS, "fp32-sgd": Kept.NO_STATE}
+SOME = 5  # one placement of so many is looked at as truths
 COUNTS = (210, 162, 81, 63, 135, 105)  # placements that are realisable, by regime
 
 
@@ -43,8 +45,12 @@ def modes_decide_what_is_realisable(k: Kernel) -> tuple[Theorem, ...]:
     for regime, count in zip(REGIMES, COUNTS, strict=True):
         if regime_of(regime.policy, 1 + regime.several) != regime:
             raise KernelError(f"P1: {regime} is not that of its policy")
-        if len(realisable(regime)) != count:
-            raise KernelError(f"P1: {regime}: {len(realisable(regime))} placements are realisable")
+        found = realisable(regime)
+        if len(found) != count:
+            raise KernelError(f"P1: {regime}: {len(found)} placements are realisable")
+        for modes, own in product(found[::SOME], (False, True)):
+            if not all(both_halves(regime, Truths(modes), own).values()):
+                raise KernelError(f"P1: {regime}: {modes} have not both halves, as truths")
     for name, policy in POLICIES.items():
         keeps = Kept.MASTER_COPY if "mixed" in name else KEEP_NO_COPY[name]
         if regime_of(policy, 1) != Regime(keeps, several=False):

@@ -3,7 +3,8 @@
 TEXT: only changes of which file, rule or code have it; what noticed them is printed. `--unnoticed`:
 only those that no claim noticed, or that the log lacks; of the others the log's results are kept.
 `--unexplained`: only those that the log lacks, or of which it says neither what noticed them nor why
-nothing can; the latter meet tests alone.
+nothing can; the latter meet tests alone. `--again`: as that, and those that the claim of the log does
+not notice any more.
 
 Kept in build/mutants.json: after Ctrl-C, or if sources are the same, nothing is tried
 again. Unless TEXT selects, they become the log, log.json, and docs/MUTANTS.md, also after Ctrl-C.
@@ -42,7 +43,7 @@ from tests.support.mutated_rules.run import (
 )
 
 BUILD = ROOT / "build"
-AGAIN = ("--unnoticed", "--unexplained")
+AGAIN = ("--unnoticed", "--unexplained", "--again")
 
 
 def known_feeds():
@@ -79,6 +80,17 @@ def is_settled(entry, text):
     return entry.by not in (UNTRIED, PENDING) and (entry.by != NOTHING or entry.change in explained())
 
 
+def forgotten(every, settled):
+    """Changes that the claim which noticed them, by the log, notices no more."""
+    noticed = [p for p in every if getattr(settled.get(p.key), "by", "") == CLAIM]
+    with tempfile.TemporaryDirectory() as folder:
+        here = copy(Path(folder))
+        for place in told("again", noticed):
+            who = settled[place.key].who
+            if "." not in who and tried(place, here, lambda who=who: by_claims(here, [who])).who != who:
+                yield place.key
+
+
 def told(label, places):
     """Places one by one, with a bar."""
     with ticker(label, len(places)) as tell:
@@ -92,7 +104,9 @@ def main(text=""):
     results, every = Results(BUILD / "mutants.json", at_first()), places()
     log = read_log() if text in AGAIN else []
     settled = {key_of(entry): Result(entry.by, entry.who) for entry in log if is_settled(entry, text)}
-    if text == "--unexplained":  # claims were asked before
+    if text == "--again":
+        settled = {key: settled[key] for key in settled.keys() - {*forgotten(every, settled)}}
+    elif text == "--unexplained":  # claims were asked before
         asked = {key_of(entry) for entry in log if entry.by in (NOTHING, PENDING)} - settled.keys()
         unknown = {key for key in asked if results.known.get(key, Result(NOTHING)).by == NOTHING}
         results.known |= dict.fromkeys(unknown, Result(PENDING))
