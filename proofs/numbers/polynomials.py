@@ -41,6 +41,7 @@ EXPRESSIONS: tuple[Callable[[Any, Any], Any], ...] = (  # each is compared with 
     lambda _, m: 5 * m**-2,
 )
 LARGE = (1, 2, 9, 40, 10**6 + 3)  # roots
+CLOSE = (-9, -4, 5, 6, 11, 13, 24, 26, 32)  # to turns, in threes
 
 
 def numbers_are_their_values(k: Kernel) -> None:
@@ -102,21 +103,23 @@ def _read(text: str, sizes: Mapping[str, int]) -> Fraction:
 
 
 def _require_roots(k: Kernel) -> None:
-    """Small roots, tried one by one; large ones, of products; divisors."""
+    """Small roots, tried one by one; of products, large ones, and some close to turns; divisors."""
     for coefficients in product(range(-3, 4), repeat=3):
         if coefficients[-1]:
             zeros = [x for x in range(1, 5) if sum(c * x**i for i, c in enumerate(coefficients)) == 0]
             _require(k, whole_roots(coefficients), zeros, coefficients)
-    for some in (*combinations(LARGE, 3), *combinations(LARGE, 1), (9, 9), (40, 9, 9, 40)):
-        _require(k, whole_roots(_product(some)), sorted({*some}), some)
+    several = *combinations(LARGE, 3), *combinations(LARGE, 1), *combinations(CLOSE, 3)
+    for some, times in product((*several, (9, 9), (40, 9, 9, 40)), (3, -1)):
+        zeros = sorted({x for x in some if x > 0})
+        _require(k, whole_roots(_product(some, times)), zeros, times, some)
     for number in range(1, 40):
         small = [d for d in range(1, number + 1) if number % d == 0]
         _require(k, (divisors(number), divisors(-number)), (small, small), number)
 
 
-def _product(roots: Sequence[int]) -> list[int]:
-    """The coefficients of 3 times x minus each root."""
-    found = [3]
+def _product(roots: Sequence[int], times: int) -> list[int]:
+    """The coefficients of so many times x minus each root."""
+    found = [times]
     for root in roots:
         found = [a - root * b for a, b in zip([0, *found], [*found, 0], strict=True)]
     return found

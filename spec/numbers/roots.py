@@ -29,7 +29,7 @@ def _turns(coefficients: Sequence[int]) -> list[int]:
     degree = len(coefficients) - 1
     if degree < 1:
         return [0]
-    bound = max(abs(c) for c in coefficients) // abs(coefficients[-1])
+    bound = max(abs(c) for c in coefficients) // abs(coefficients[-1]) + 1
     inner = _turns([i * c for i, c in enumerate(coefficients)][1:])
     ends = sorted({*inner, bound})
     found = set(ends)

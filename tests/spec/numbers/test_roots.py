@@ -1,6 +1,6 @@
 """Roots and divisors are all that there are."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spec.numbers.roots import divisors, whole_roots
@@ -16,6 +16,14 @@ def at(coefficients, x):
 @given(st.lists(SMALL, min_size=1, max_size=6).filter(lambda c: c[-1]))
 def test_the_roots_among_small_numbers_are_those_at_which_a_polynomial_is_zero(coefficients):
     assert whole_roots(coefficients) == [x for x in range(1, 20) if at(coefficients, x) == 0]
+
+
+@given(st.lists(st.integers(-12, 40), min_size=1, max_size=4), st.integers(-2, 2).filter(bool))
+@example([5, 6, -4], -1)
+@example([7, 24, 26, 36], 1)
+def test_roots_are_found_beside_negative_ones_and_close_to_turns(roots, times):
+    positive = sorted({root for root in roots if root > 0})
+    assert whole_roots([times * c for c in product_of(roots)]) == positive
 
 
 @given(st.lists(st.integers(1, 10**9) | st.integers(1, 5), max_size=5), st.integers(1, 9))
