@@ -34,14 +34,15 @@ DATA = cache(primes)  # of every run
 def require_three_axes(claim: str) -> None:
     """Raise KernelError unless verdicts on two devices along each of three axes are those of runs.
 
-    Steps are right; of slices along two, also without the last axis of any line, which may not be.
+    Steps are right, or wrong; of slices along two, also without the last axis of any line, which may
+    not be.
     """
     clipped_slices, of_two = _in_slices()
-    right = (clipped_slices, of_two, *_of_all())
-    for schedule in (*right, *_along_fewer(of_two)):
+    right, wrong = (clipped_slices, of_two, *_of_all()), (*_of_one(),)
+    for schedule in (*right, *wrong, *_along_fewer(of_two)):
         accepted = check(schedule, MESH).accepted
         matches = first_divergence(schedule, MESH, data=DATA) is None
-        if accepted is not matches or (schedule in right and not accepted):
+        if accepted is not matches or schedule in (wrong if accepted else right):
             said = "accepted" if accepted else "rejected"
             raise KernelError(f"{claim}: along three axes {said}, and is otherwise: {schedule.ops}")
 
@@ -66,6 +67,21 @@ def _of_all() -> Iterator[Schedule]:
     )
     gathered = place_states(AXES, {state: dict.fromkeys(AXES, mode) for state, mode in kept.items()})
     yield clipped(meant(schedule_of(gathered), clip=True))
+
+
+def _of_one() -> Iterator[Schedule]:
+    """Slices along one axis that are summed along all three; and backwards of others' samples along
+    one, whose activations are not there.
+    """
+    dp = schedule_of(along(AXES, "dp"))
+    total, *rest = dp.finish
+    forward, backward = dp.micro_step
+    for axis in (AXES[0], AXES[-1]):
+        gather = replace(total, kind=Kind.ALL_GATHER, axes=(axis,))
+        yield replace(dp, finish=(replace(total, within=(axis,)), gather, *rest))
+        others = replace(total, axes=tuple(other for other in AXES if other != axis))
+        of_others = replace(backward, axes=(axis,))
+        yield replace(dp, micro_step=(forward, of_others), finish=(others, *rest))
 
 
 def _along_fewer(schedule: Schedule) -> Iterator[Schedule]:
