@@ -295,13 +295,9 @@ def require_renamed() -> None:
     plain, other = (program_of(part, (_TENSOR,)) for part in (projection(), renamed()))
     if len(with_gradients_last(other).moves) != len(plain.moves):
         raise KernelError(f"{other.part.name}: {other.moves}, where there are {plain.moves}")
-    both = program_of(renamed_at_once(), (MODEL_AXES["dp"],))
+    both = check_program(program_of(renamed_at_once(), (MODEL_AXES["dp"],)))
     lines = [turned_renames(line) if isinstance(line, Operation) else line for line in both.forward]
-    try:
-        check_program(replace(check_program(both), forward=tuple(lines)))
-    except LayoutError:
-        return
-    raise KernelError(f"{both.part.name}: accepted, with two indices that are renamed to each other's")
+    must_reject(check_program, replace(both, forward=tuple(lines)))
 
 
 def turned_renames(line: Operation) -> Operation:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from spec.models.values import LOG_TOTAL, Builder, Does, Operation, Part, Role, Value
+from spec.models.values import LOG_TOTAL, TRANSPOSED, Builder, Does, Operation, Part, Role, Value
 
 
 def projection() -> Part:
@@ -65,13 +65,14 @@ def renamed() -> Part:
 
 
 def renamed_at_once() -> Part:
-    """Two products, and between them a rename of two indices at once."""
+    """Two products, and between them a rename of two indices at once, which moves them, too."""
     two = projection()
     up, down = two.operations
     part = Builder("renamed_at_once", two.takes)
     matrix = replace(up.reads[1], indices=("h", "f", "g"))
     wide = part.contract(up.reads[0], matrix, replace(up.makes, indices=("b", "s", "f", "g")))
-    both = part.rename(wide, Value("both", ("b", "s", "m", "n")), ("f", "m"), ("g", "n"))
+    pairs, both = (("f", "m"), ("g", "n")), Value("both", ("b", "s", "m", "n"))
+    part.rename(wide, both, *pairs, function=TRANSPOSED)
     last = replace(down.reads[1], indices=("m", "n", "h"))
     return part.part(part.contract(both, last, down.makes))
 
@@ -88,14 +89,16 @@ def talking_heads(*others: str, of_samples: bool = False) -> Part:
     """Attention whose scores a weight mixes, head by head, before their softmax (arXiv 2003.02436), and
     whose result a gate scales: queries that the same weight mixes.
 
-    So on a ring a weight, and queries, are used in each turn, and before any; and their gradients are
-    sums over turns, and more. `others`: indices of the keys of further attention, one after the other.
-    Of samples no cotangent is returned; there is no gate, values have one number for each head, and
-    what is summed over turns is read by products alone.
+    What it takes is odds before. So on a ring a weight, and queries, are used in each turn, and before
+    any; and their gradients are sums over turns, and more. `others`: indices of the keys of further
+    attention, one after the other. Of samples no cotangent is returned; there are neither odds nor a
+    gate, values have one number for each head, and what is summed over turns is read by products alone.
     """
     role = Role.CONSTANT if of_samples else Role.STREAM
     takes = Value("takes", ("b", "s", "h"), role)
     part, gives = Builder("talking_heads", None if of_samples else takes), takes
+    if part.takes:
+        gives = part.normalise("softmax", "h", takes, replace(takes, name="odds"))
     for number, keys in enumerate(("u", *others)):
         gives = _talking_heads(part, gives, keys, str(number) if number else "")
     return part.part(gives)
@@ -149,7 +152,10 @@ def log_totals() -> Part:
 
 
 def many_uses() -> Part:
-    """A value that two products with weights that are cut read, two with whole ones, and its square."""
+    """A value that two products with weights that are cut read, two with whole ones, and its square.
+
+    What it gives is twice their sum.
+    """
     takes = Value("takes", ("b", "s", "h"), Role.STREAM)
     part = Builder("many_uses", takes)
     gives = part.contract(takes, takes, replace(takes, name="squares"))
@@ -164,7 +170,7 @@ def many_uses() -> Part:
             part.contract(takes, scale, replace(takes, name=f"scaled_{n}")),
         ):
             gives = part.add(gives, found, replace(takes, name=f"with_{found.name}"))
-    return part.part(gives)
+    return part.part(part.add(gives, gives, replace(takes, name="twice")))
 
 
 def product_of_weights() -> Part:
