@@ -15,6 +15,7 @@ from proofs.costs.given import arrays_are_given
 from proofs.costs.model_symbols import Symbols, latent_layer, with_experts
 from proofs.costs.own_parts import (
     own_parts_are_all,
+    own_parts_are_those_of_their_order,
     own_parts_of_layers_are_all,
     own_rows_are_all,
     stored_beside,
@@ -83,6 +84,7 @@ def layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
     opaque_is_as_said(k)
     arrays_are_given(k)
     own_parts_are_all(k)
+    own_parts_are_those_of_their_order(k)
     own_rows_are_all(k)
     stored_beside(k)
     own_parts_of_layers_are_all(k)

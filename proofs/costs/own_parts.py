@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import product
+from itertools import permutations, product
 from math import prod
 
 from proofs.language.programs import GPT
@@ -15,12 +15,14 @@ from proofs.trusted.kernel import Kernel, KernelError
 from spec.costs.memory import Sizes, Unit, Vector
 from spec.costs.model_costs import elements, kept_bytes, waiting_bytes
 from spec.derivation.programs import EVERYTHING, FROM_SLICES, NOTHING, program_of
+from spec.derivation.steps import derive
 from spec.derivation.two_parts import gradients_last
-from spec.devices.layouts import PARTIAL, WHOLE, along
+from spec.devices.layouts import PARTIAL, WHOLE, Lies, along
 from spec.models.parts import layer
 from spec.models.states import BytePolicy, State
 from spec.models.values import Value
 from spec.numbers.arithmetic import ceil_div
+from spec.plans.compose import factor
 from spec.plans.model_strategies import MODEL_AXES
 
 MESH = {"a": 2, "b": 3, "c": 2}
@@ -29,7 +31,9 @@ SAMPLES, POSITIONS, DEVICES = 2, 7, 3
 
 
 def own_parts_are_all(k: Kernel) -> None:
-    """Raise KernelError unless devices have all elements of a value among them, as often as it lies."""
+    """Raise KernelError unless devices have all elements of a value among them, as often as it lies: of
+    an index the first axis' chunk, of that the next one's.
+    """
     value, places = Value("value", tuple(INDICES)), places_of(MESH)
     ways = (WHOLE, PARTIAL, *map(along, INDICES))
     for lies in (dict(zip(MESH, each, strict=True)) for each in product(ways, repeat=len(MESH))):
@@ -37,9 +41,32 @@ def own_parts_are_all(k: Kernel) -> None:
         times = prod(MESH[axis] for axis, lie in lies.items() if not lie.index)
         if sum(own) != times * prod(INDICES.values()):
             raise KernelError(f"{k.claim}: {lies}: devices have {own}")
+        if own != [prod(_own(index, lies, place) for index in INDICES) for place in places]:
+            raise KernelError(f"{k.claim}: {lies}: devices have {own}, and not each its own")
         first = elements(value, lies, INDICES, MESH, {"a": 1})
         if max(own) != elements(value, lies, INDICES, MESH) or first != own[MESH["b"] * MESH["c"]]:
             raise KernelError(f"{k.claim}: {lies}: the most is not what any device may have")
+
+
+def _own(index: str, lies: Lies, place: Mapping[str, int]) -> int:
+    """How many positions of an index the device at a place has: chunk by chunk, axis by axis."""
+    along = [axis for axis, lie in lies.items() if lie.index == index]
+    chunks = [*places_of({axis: MESH[axis] for axis in along})]
+    each = ceil_div(INDICES[index], len(chunks))
+    number = chunks.index({axis: place[axis] for axis in along})
+    return len(range(INDICES[index])[number * each : (number + 1) * each])
+
+
+def own_parts_are_those_of_their_order(k: Kernel) -> None:
+    """Raise KernelError unless devices keep the same in whichever order axes are named, where moves ask
+    for one order of those that cut an index.
+    """
+    mesh, sizes, found = {"tp+sp": DEVICES, "cp": 2}, GPT.sizes(SAMPLES, POSITIONS), []
+    for one, other in permutations(mesh):
+        (program,) = derive(factor(one, one) * factor(other, other), [layer(GPT)]).programs
+        found.append([kept_bytes(program, sizes, mesh, place) for place in places_of(mesh)])
+    if found[0] != found[1] or len({*found[0]}) < 2:
+        raise KernelError(f"{k.claim}: devices keep {found}, by the order of axes")
 
 
 def own_rows_are_all(k: Kernel) -> None:
@@ -85,15 +112,19 @@ def own_parts_of_layers_are_all(k: Kernel) -> None:
 
 
 def stored_beside(k: Kernel) -> None:
-    """Raise KernelError unless what a part stores beside is kept, but where all is made again."""
-    alone = program_of(layer(GPT), ())
-    made = [line.makes for line in alone.forward if line.makes.width]
-    stored = next(value for value in made if value not in alone.kept)
-    part = replace(layer(GPT), stores=frozenset({stored.name}))
-    for again in (NOTHING, EVERYTHING, FROM_SLICES):
-        kept = program_of(part, (), again).kept
-        if kept != ((*alone.kept, stored) if again == NOTHING else (part.takes,)):
-            raise KernelError(f"{k.claim}: {kept} are kept, made again: {again}")
+    """Raise KernelError unless what a part stores beside is kept, as it lies at last, but where all is
+    made again.
+    """
+    for mesh in ((), (MODEL_AXES["tp+sp"],)):
+        alone = program_of(layer(GPT), mesh)
+        names = {value.plain_name for value in alone.kept}
+        lines = [line.makes for line in (alone.moves if mesh else alone.forward)]
+        stored = next(value for value in lines if value.width and value.plain_name not in names)
+        part = replace(layer(GPT), stores=frozenset({stored.plain_name}))
+        for again in (NOTHING, EVERYTHING, FROM_SLICES):
+            kept = program_of(part, mesh, again).kept
+            if kept != ((*alone.kept, stored) if again == NOTHING else (part.takes,)):
+                raise KernelError(f"{k.claim}: {kept} are kept, made again: {again}")
 
 
 def places_of(mesh: Mapping[str, int]) -> list[dict[str, int]]:

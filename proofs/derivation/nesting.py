@@ -12,7 +12,7 @@ from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.terms import Not
 from spec.checking.programs import check_program
 from spec.checking.steps import check_orders, cut_twice
-from spec.derivation.nesting import AxisOrders, axes_in_order, axis_orders, families
+from spec.derivation.nesting import AxisOrders, axes_in_order, axis_orders, families, in_orders
 from spec.derivation.programs import EVERYTHING, FROM_SLICES, NOTHING, PAIRS, program_of
 from spec.devices.hierarchy import device_number
 from spec.devices.layouts import WHOLE, LayoutError, Lies, along
@@ -138,7 +138,9 @@ def _require_chunks(axes: tuple[Axis, ...], again: str) -> None:
 
 
 def _require_cut(programs: tuple[Program, ...]) -> None:
-    """Raise KernelError unless those axes are said that cut an index of a value together."""
+    """Raise KernelError unless those axes are said that cut an index of a value together, and a value
+    lies along them in their order.
+    """
     derived, cut = axis_orders(programs), dict[str, set[str]]()
     for lies in (lies for program in programs for lies in program.lies.values()):
         for index in derived:
@@ -147,6 +149,13 @@ def _require_cut(programs: tuple[Program, ...]) -> None:
     found = {i: tuple(axis for axis in derived[i] if axis in cut[i]) for i in derived if cut[i]}
     if cut_twice(Step(programs, (), orders=derived)) != found:
         raise KernelError(f"{programs[0].axes}: axes cut {found} together, and others are said")
+    for program in programs:
+        ordered, turns = in_orders(program, derived), {axis.turns for axis in program.axes}
+        for pairs in {tuple(lies.items()) for lies in ordered.lies.values()}:
+            for index in {lie.index for _, lie in pairs} - {""}:
+                axes = [axis for axis, lie in pairs if lie.index == index and axis not in turns]
+                if ordered != program or axes != sorted(axes, key=derived[index].index):
+                    raise KernelError(f"{program.axes}: {index} is cut along {axes}, in this order")
 
 
 def _require_said(

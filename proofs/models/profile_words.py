@@ -129,7 +129,7 @@ def _of_models() -> Iterator[tuple[str, Any, Any]]:
     others = replace(totals.gives, name="others")
     softmax = Operation(Does.NORMALISE, (totals.gives,), others, "softmax", "h")
     two = replace(totals, operations=(*totals.operations, softmax))
-    for part, named in ((totals, ""), (two, "others"), (sinks, ""), (sinks, "shares")):
+    for part, named in ((totals, ""), (two, "odds"), (two, "others"), (sinks, ""), (sinks, "shares")):
         some = realised(part, of(in_full=of_softmax, inside=frozenset({named})), 2).operations
         reads = {line.reads[0].width for line in some if line.function == LOG_TOTAL}
         yield "log-sum-exp", reads, {WRITTEN if named == "shares" else FULL}

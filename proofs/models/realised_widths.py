@@ -26,6 +26,7 @@ READ_BACKWARD = {  # of functions as they are composed: arrays beside their resu
     "clamped_silu": ("x", "clamped", "sigmoid"),
 }
 ROWS = "_unit_mean", "_unit_root"
+OF_NO_LINE = {"largest"}  # it stands for what an operation computes on its way
 COPIES = "_scale_and_one", "_taken", "_spread", "_by_token"
 Sizes = Mapping[str, int]
 
@@ -80,6 +81,10 @@ def require_widths(
             expected = sum(_taken(line, says, width, sizes) for line in part.operations)
             if squares != {line for line in of_rows if len({*line.reads}) == 1}:
                 raise KernelError(f"{claim}: roots are of sums of squares, and means of sums")
+            read = {value for line in found.operations for value in line.reads}
+            unread = {line.makes for line in found.operations} - read - {found.gives}
+            if {value.name for value in unread} - found.stores - OF_NO_LINE:
+                raise KernelError(f"{claim}: of {model} {part.name} makes, and does not read, {unread}")
             kept = {*beside, "weighed"} if profile.routes else set()
             kept |= {line.makes.name for line in of_rows}
             if made != expected or not kept <= found.stores:

@@ -30,7 +30,7 @@ def elements(
     """Elements a device has of a value: of a cut index its slice, rounded up; of slots, `slots_of`.
 
     Along an index that it repeats they are the same ones. At a `place`, its own positions alone: the
-    last slices have fewer. (Axes in their order.)
+    last slices have fewer. Of axes that cut an index the outer one is first.
     """
     product: Number = 1
     rest = value.indices

@@ -12,8 +12,10 @@ its own.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
+from spec.devices.layouts import Lies
 from spec.language.moves import Move
 from spec.language.programs import Program
 from spec.models.values import Operation
@@ -83,6 +85,21 @@ def axis_orders(programs: tuple[Program, ...]) -> AxisOrders:
         pairs.setdefault(family[each.of], set()).add((each.outer, each.inner))
     found = {of: axes_in_order(axes, pairs.get(of, set())) for of in {*family.values()}}
     return {index: found[of] for index, of in family.items()}
+
+
+def in_orders(program: Program, orders: AxisOrders) -> Program:
+    """The program; of axes that cut an index of a value the outer one is first in how that lies."""
+    if all(order == tuple(axis.name for axis in program.axes) for order in orders.values()):
+        return program
+
+    def nested(lies: Lies) -> Lies:
+        def number(axis: str) -> int:
+            order = orders.get(lies[axis].index, ())
+            return order.index(axis) if axis in order else 0
+
+        return {axis: lies[axis] for axis in sorted(lies, key=number)}
+
+    return replace(program, lies={value: nested(lies) for value, lies in program.lies.items()})
 
 
 def axes_in_order(axes: tuple[str, ...], pairs: set[tuple[str, str]]) -> tuple[str, ...]:

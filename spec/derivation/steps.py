@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from spec.derivation.nesting import axis_orders
+from spec.derivation.nesting import axis_orders, in_orders
 from spec.derivation.norms import clipped
 from spec.derivation.programs import NOTHING, program_of
 from spec.derivation.schedules import schedule_of
@@ -54,7 +54,8 @@ def derive(
         )
         for part in parts
     )
-    step = Step(programs, (), product.pipe)
+    orders = axis_orders(programs)
+    step = Step(tuple(in_orders(program, orders) for program in programs), (), product.pipe, orders)
     groups: dict[Schedule, list[str]] = {}
     layers: dict[Schedule, Layers] = {}
     norms = step.gradient_norms() if clip else {}
@@ -78,7 +79,7 @@ def derive(
             if is_layer(uses[weight][0]):
                 layers[schedule] = some
     found = (Group(tuple(of), s, layers.get(s, EVERY_LAYER)) for s, of in groups.items())
-    return replace(step, groups=tuple(found), orders=axis_orders(programs))
+    return replace(step, groups=tuple(found))
 
 
 def _of_several(step: Step, profile: Profile) -> frozenset[str]:

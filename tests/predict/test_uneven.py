@@ -109,3 +109,13 @@ def test_uneven_features_are_told(psem):
     _, out, _ = psem("predict", "tp(4)", *SHAPE, "--feed-forward", 30, "--profile", "parallelize")
     assert "30 features inside the MLP are cut as 32 would be: the last have fewer" in out
     assert "features inside the MLP, padded to the devices where they cut them" in out
+
+
+def test_what_a_device_keeps_does_not_depend_on_the_order_in_which_axes_are_named():
+    model, sizes = Transformer(2, 8, 4, 4, 2, 16, 32), {"context": 2, "tensor": 3}
+    kept = []
+    for text in ("tp+sp * cp", "cp * tp+sp"):
+        found = Plan(model, parse(text).product, sizes, 1, 4, profile=read("parallelize"))
+        places = ({"context": c, "tensor": t} for c in range(2) for t in range(3))
+        kept.append([found.stage(0, place).activations for place in places])
+    assert kept[0] == kept[1] and len({*kept[0]}) > 1
