@@ -178,6 +178,9 @@ def _require_all_reduced(k: Kernel, units: tuple[Unit, ...]) -> None:
     alike = Op(Kind.BROADCAST, Phase.PUBLISH, Buffer.PARAMETERS, axes=("replica",), within=(axis,))
     if elements_sent(alike, schedule_of(placement), sizes) != max(map(sum, WEIGHTS)):
         raise KernelError(f"{k.claim}: of slices that are made alike a device sends others'")
+    whole = Op(Kind.ALL_REDUCE, Phase.REDUCE, Buffer.GRADIENTS, axes=(axis,), within=("replica",))
+    if elements_sent(whole, schedule_of(placement), sizes) != chunks:
+        raise KernelError(f"{k.claim}: what owners have no slices of is not summed whole")
 
 
 def _require_units(k: Kernel, sizes: Sizes) -> None:
