@@ -117,7 +117,8 @@ def _says(
     yield kind, "axes" in says, {**fields, "axes": axis}, "axes"
     yield kind, "mean" in says, {**fields, "mean": True}, "mean"
     yield kind, "shift" in says, {**fields, "shift": -1}, "shift"
-    both = {**fields, "axes": ("other", *axis), "within": axis}
-    yield kind, "within" in says, both, "within" if "axes" in says else "axes"
+    for axes in (("other", *axis), (*axis, "other")):
+        both = {**fields, "axes": axes, "within": axis}
+        yield kind, "within" in says, both, "within" if "axes" in says else "axes"
     for by in (None, TWICE, *Buffer):
         yield kind, by in BY.get(kind, (None,)), {**fields, "by": by}, "by"

@@ -219,12 +219,14 @@ def _require_told(k: Kernel) -> None:
     for few in (Fraction(1, 2), 1, 2):  # bytes of moments: they are to be kept
         if check(forgets, {BATCH: 2}, 1, BytePolicy(2, 2, few)).accepted:
             raise KernelError(f"{k.claim}: moments of {few} bytes need not be kept")
-    for size in (0, -1, 1.5, None):
+    two = schedule_of(along(("other", BATCH), "dp"))
+    for size, axis in product((0, -1, 1.5, None), two.axes):
+        sizes = {**dict.fromkeys(two.axes, 2), axis: size}
         try:
-            check(dp, {} if size is None else {BATCH: size})
+            check(two, {name: n for name, n in sizes.items() if n is not None})
         except ValueError:
             continue
-        raise KernelError(f"{k.claim}: there is a verdict on {size} devices")
+        raise KernelError(f"{k.claim}: there is a verdict on {size} devices along {axis}")
     for schedule, right in zip(of_the_firsts_slices(), ((), (2,)), strict=True):
         for devices in (1, 2, 3, 4, any_size(BATCH)):
             if check(schedule, {BATCH: devices}).accepted is not (devices in right):

@@ -87,13 +87,15 @@ def _require_copies(k: Kernel) -> None:
             raise KernelError(f"{k.claim}: {devices} devices, {heads} heads: {sizes}, cut along {cut}")
         if streams != {"s"}:
             raise KernelError(f"{k.claim}: copies of {heads} heads cut {streams} of what goes on")
-        for name in ("zero1", "fsdp-hold", *(("zero-offload", "zero1+all") if copies else ())):
-            along = factor("tp+sp", "tensor") * factor(name, "tensor")  # it cuts heads, and states
-            of = with_copies(along, {"tensor": devices}, heads, group)[0].factors[-1]
+        for name in ("zero1", "fsdp-hold", *(("zero-offload", "zero1+all", "hsdp") if copies else ())):
+            several = ("replica",) if name == "hsdp" else ()
+            along = factor("tp+sp", "tensor") * factor(name, *several, "tensor")  # cuts heads, states
+            sizes = {"tensor": devices, **dict.fromkeys(several, 2)}
+            of = with_copies(along, sizes, heads, group)[0].factors[-1]
             rest = of.states.rest(State.OPTIMIZER) if of.states else Rest()
-            found = rest.sharded, rest.host, of.states and of.states.hold, of.over_all
+            found = of.axes, rest.sharded, rest.host, of.states and of.states.hold, of.over_all
             says = name == "zero-offload", name == "fsdp-hold", name == "zero1+all"
-            if found != (("tensor", *summed), *says):
+            if found != ((*several, "tensor", *summed), ("tensor", *summed), *says):
                 raise KernelError(f"{k.claim}: {devices} devices, {heads} heads: {name} is {found}")
         of_two = {"outside": 2, "batch": 3, "tensor": devices}  # within an axis that cuts them, too
         if with_copies(outside * plan, of_two, 2 * heads, group)[1] != {"outside": 2, **expected}:

@@ -62,6 +62,7 @@ from proofs.language.small_parts import (
     product_of_weights,
     projection,
     talking_heads,
+    turned,
     used_twice,
 )
 from proofs.language.transposes import contractions_have_transposes
@@ -87,7 +88,7 @@ from spec.models.transformer import (
     Transformer,
     with_masks,
 )
-from spec.models.values import FULL, LOG_TOTAL, Does, Operation, Part, Role
+from spec.models.values import FULL, LOG_TOTAL, Operation, Part, Role
 from spec.plans.model_strategies import MODEL_AXES, copies_within
 
 # one of each kind; sizes do not matter to what is derived
@@ -257,10 +258,7 @@ def _checked_in_a_kernel(part: Part) -> set[Rule]:
     must_reject(program_of, realised(layer(GPT), ALL_IN_A_KERNEL, WIDTH), ())
     for damaged in with_rows_twice(derived(part, meshes[0])[0]):
         must_reject(check_program, damaged)
-    turned = [
-        op.on(op.reads[::-1], op.makes) if op.does is Does.CONTRACT else op for op in part.operations
-    ]
-    others = (program_of(replace(part, operations=tuple(turned)), ()),)
+    others = (program_of(turned(part), ()),)
     for program in (*others, *(program for mesh in meshes for program in derived(part, mesh))):
         lines = [line for line in program.backward if isinstance(line, Operation)]
         is_kept = all(line.function != LOG_TOTAL for line in lines)
@@ -334,7 +332,7 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     require_sums(layer(LLAMA))
     require_in_full(talking_heads(), OTHER_RING, TENSOR)
     require_loops(layer(LLAMA), RING, OTHER_RING)
-    require_small_parts()
+    require_small_parts(layer(LLAMA))
     require_equal_terms()
     require_kept_as_gathered(layer(LLAMA), "attention_norm")
     require_gathered_again(layer(LLAMA))
@@ -363,6 +361,7 @@ def _right_ones() -> Iterator[Program]:
     of_loss = replace(TEXTBOOK, inside=frozenset({"raised"}), whole=frozenset({"logits"}))
     yield program_of(realised(head(GPT), replace(of_loss, gathers_again=True), WIDTH), (TENSOR,))
     yield from (program_of(part, with_copies) for part in (layer(OLMO_2), of_rows("r")))
+    yield program_of(layer(OLMO_2), (TENSOR, copies_within(TENSOR)))
     some = of_rows(), log_totals(), many_uses(), odds_of_weights()
     yield from (program_of(part, (axis,)) for part, axis in product(some, (TENSOR, whole_along)))
     for part in (product_of_weights(), used_twice()):

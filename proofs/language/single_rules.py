@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
@@ -14,6 +15,7 @@ from proofs.language.small_parts import (
     renamed_at_once,
     spread,
     talking_heads,
+    turned,
     used_twice,
 )
 from proofs.trusted.kernel import KernelError
@@ -179,8 +181,8 @@ def with_gradients_last(program: Program) -> Program:
     return last
 
 
-def require_small_parts() -> None:
-    """Raise KernelError unless what small parts show, one rule each, is so."""
+def require_small_parts(attends: Part) -> None:
+    """Raise KernelError unless what small parts show, one rule each, is so; and of a layer one."""
     require_in_terms()
     require_gradients_of_all()
     require_weights_left()
@@ -189,6 +191,7 @@ def require_small_parts() -> None:
     require_first_index(talking_heads())
     require_names(Value("value", ("s", "g")))
     require_gathered_at_once(talking_heads())
+    require_moved_alike(attends)
     must_reject(program_of, _of_width(projection(), 0), (_TENSOR,))  # a kernel's values would be sent
 
 
@@ -213,6 +216,19 @@ def require_gathered_at_once(part: Part) -> None:
     axis = replace(MODEL_AXES["cp"], ring="another")
     if turns := [move for move in program_of(part, (axis,)).moves if move.in_turns]:
         raise KernelError(f"{part.name}: {turns} go round a ring of {axis.ring}")
+
+
+def require_moved_alike(part: Part) -> None:
+    """Raise KernelError unless with the operands of products in the other order the same is moved."""
+    mesh = MODEL_AXES["cp"], _TENSOR, copies_within(_TENSOR)
+    one, other = (program_of(each, mesh) for each in (part, turned(part)))
+    require_right([one, other])
+    moved, same = (
+        Counter((move.axis, move.value.plain_name, move.before, move.after) for move in program.moves)
+        for program in (one, other)
+    )
+    if moved != same:
+        raise KernelError(f"{part.name}: in the other order {same} moves, and not {moved}")
 
 
 def require_weights_left() -> None:
@@ -296,6 +312,8 @@ def require_renamed() -> None:
     if len(with_gradients_last(other).moves) != len(plain.moves):
         raise KernelError(f"{other.part.name}: {other.moves}, where there are {plain.moves}")
     both = check_program(program_of(renamed_at_once(), (MODEL_AXES["dp"],)))
+    if len(program_of(both.part, (_TENSOR,)).moves) != len(plain.moves):
+        raise KernelError(f"{both.part.name}: cut along one of two indices it is moved")
     lines = [turned_renames(line) if isinstance(line, Operation) else line for line in both.forward]
     must_reject(check_program, replace(both, forward=tuple(lines)))
 
@@ -340,8 +358,10 @@ def require_in_full(part: Part, *axes: Axis) -> None:
     Of what several uses read, too. What is wider stays so, and so does what is not of a ring.
     """
     ring, part = MODEL_AXES["cp"], _scored_twice(part)
-    for width, in_full in ((WRITTEN, False), (WRITTEN, True), (2 * FULL, True)):
-        program = program_of(_of_width(part, width), (*axes, replace(ring, in_full=in_full)))
+    some = (WRITTEN, False), (WRITTEN, True), (2 * FULL, True)
+    for (width, in_full), order in zip((*some, some[1]), (1, 1, 1, -1), strict=True):
+        mesh = (*axes, replace(ring, in_full=in_full))[::order]
+        program = program_of(_of_width(part, width), mesh)
         home = {
             (move.axis, move.value.width)
             for move in program.moves

@@ -35,6 +35,13 @@ def used_twice() -> Part:
     return replace(two, name="used_twice", operations=(up, squares, other, once, twice, last))
 
 
+def turned(part: Part) -> Part:
+    """A part, with the operands of each product in the other order."""
+    order = {op: -1 if op.does is Does.CONTRACT else 1 for op in part.operations}
+    operations = (op.on(op.reads[:: order[op]], op.makes) for op in part.operations)
+    return replace(part, operations=tuple(operations))
+
+
 def of_rows(index: str = "f") -> Part:
     """Two products, and between them a softmax over an index that weights are cut along."""
     takes, wide = Value("takes", ("b", "s", "h"), Role.STREAM), Value("wide", ("b", "s", index))
@@ -71,9 +78,9 @@ def renamed_at_once() -> Part:
     part = Builder("renamed_at_once", two.takes)
     matrix = replace(up.reads[1], indices=("h", "f", "g"))
     wide = part.contract(up.reads[0], matrix, replace(up.makes, indices=("b", "s", "f", "g")))
-    pairs, both = (("f", "m"), ("g", "n")), Value("both", ("b", "s", "m", "n"))
+    pairs, both = (("f", "i"), ("g", "t")), Value("both", ("b", "s", "i", "t"))
     part.rename(wide, both, *pairs, function=TRANSPOSED)
-    last = replace(down.reads[1], indices=("m", "n", "h"))
+    last = replace(down.reads[1], indices=("i", "t", "h"))
     return part.part(part.contract(both, last, down.makes))
 
 

@@ -119,7 +119,7 @@ def products_of_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
     require_norm_of_one_group(parts(LLAMA))
     of_two_kinds = replace(SHAPES[2], kinds=(frozenset((DENSE,)), USUAL))
     require_taken_as_given(("zero1", "tp+sp", "pp"), parts(of_two_kinds))
-    for name in (*SHARED, "fsdp-hold"):
+    for name in (*SHARED, "fsdp-hold", "hsdp"):
         require_one_schedule(name, parts(GPT))
     require_shared_alike()
     require_layers_in_one_group(parts(GPT))

@@ -54,11 +54,14 @@ def is_lost(rename: Operation, lie: Lie) -> bool:
 def options(reads: list[Value], has: list[Lie], axis: Axis, part: Part) -> Iterable[tuple[Lie, Lie]]:
     """Ways for two operands to lie, the cheapest first.
 
-    A weight stays; a constant lies as it must; of two activations the second is brought. What a
-    constant spreads over an index that weights are cut along is gathered before, not after.
+    A weight stays; a constant lies as it must; of two activations that without the stream's index is
+    brought, or the second. What a constant spreads over an index that weights are cut along is gathered
+    before, not after.
     """
     (left, right), (first, second) = reads, has
-    if left.role is Role.CONSTANT and right.role is not Role.CONSTANT:
+    has_stream = [axis.stream in value.indices for value in reads]
+    is_brought = left.role is Role.CONSTANT or has_stream == [False, True]
+    if is_brought and right.role is not Role.CONSTANT:
         return [(one, other) for other, one in options(reads[::-1], has[::-1], axis, part)]
 
     def choices(value: Value, own: Lie, other: Lie) -> list[Lie]:
