@@ -46,7 +46,8 @@ def without(program: Program, move: Move) -> Program:
         raise KernelError(f"{move}: without it other values are left")
     if [line.reads for line in found.lines] != reads:
         raise KernelError(f"{move}: it is not forgotten")
-    if move.makes in ends or {*others} - {*found.lines} or len(found.kept) != len({*found.kept}):
+    kept = [*dict.fromkeys(move.value if value == move.makes else value for value in program.kept)]
+    if move.makes in ends or {*others} - {*found.lines} or [*found.kept] != kept:
         raise KernelError(f"{move}: more is forgotten, or less")
     if found.waiting != len([line for line in program.parts_of_backward[1] if line != move]):
         raise KernelError(f"{move}: without it {found.waiting} lines wait")

@@ -226,8 +226,11 @@ def _of_rows(program: Program) -> list[Operation]:
     ]
 
 
-def damaged_loops(program: Program) -> Iterator[Program]:
-    """A program on two rings, one in the other: turned, with loops cut, with other totals."""
+def damaged_loops(program: Program, of_two: Program) -> Iterator[Program]:
+    """A program on two rings, one in the other: turned, with loops cut, with other totals. And one of
+    two loops, one after the other, with the first one's sums in it.
+    """
+    yield from _with_one_more_line(of_two)
     yield replace(program, axes=program.axes[::-1])
     yield from _with_loops_cut(program)
     merges = [move for move in program.moves if move.by]

@@ -316,7 +316,8 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     in_slices, *wrong_slices = merged_in_slices(mixed, Axis("features"))
     along_own = program_of(projection(), (Axis("features", weight_indices=("h",)),))
     require_right([one, other, in_slices, along_own, *_right_ones()])
-    others = *without_moves(mixed), *without_moves(of_samples), *damaged_loops(within), *wrong_slices
+    loops = damaged_loops(within, program_of(talking_heads("u"), (RING,)))
+    others = *without_moves(mixed), *without_moves(of_samples), *loops, *wrong_slices
     for damaged in (*damaged_rings(ring), *with_less_kept(sliced), *kept, *kept_too, *others):
         must_reject(check_program, damaged)
     another = with_another_added(program_of(used_twice(), (TENSOR,)))
