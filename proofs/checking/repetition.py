@@ -139,7 +139,8 @@ def _bodies() -> Iterator[Body]:
     yield from (Body(partial(_moves_on, MOVES, False), not_known=[place]) for place in PLACES[:MOVES])
     yield Body(_takes_off, weights={PLACES[1]: 0})
     yield from map(Body, (_adds_sums, _divides, _adds_norms))
-    yield from (Body(_adds_quotients, True), Body(_adds_and_means, True, on_two_axes=True))
+    yield Body(_adds_quotients, True)
+    yield from (Body(partial(_adds_and_means, axis), True, on_two_axes=True) for axis in (AXIS, OTHER))
     two = PLACES[:2]
     for sources in product((*two, FRESH, ZERO), repeat=2):
         alike = Body(partial(_takes, sources), weights=dict.fromkeys(two, 0))
@@ -202,10 +203,10 @@ def _adds_quotients(forms: Forms, store: Store, micro_step: Any) -> None:
         store[PLACES[0]] = (False, add(store[PLACES[0]][1], made))
 
 
-def _adds_and_means(forms: Forms, store: Store, micro_step: Any) -> None:
-    """Of what there is, and what is added, the mean along the second axis is left."""
+def _adds_and_means(axis: str, forms: Forms, store: Store, micro_step: Any) -> None:
+    """Of what there is, and what is added, the mean along an axis is left."""
     added = add(store[PLACES[0]][1], forms.symbol("gradient", 0, micro_step))
-    mean = forms.scale(forms.sum(added, OTHER), Monomial(powers=((OTHER, -1),)))
+    mean = forms.scale(forms.sum(added, axis), Monomial(powers=((axis, -1),)))
     store[PLACES[0]] = (False, mean)
 
 

@@ -18,7 +18,7 @@ from proofs.trusted.kernel import KernelError
 from spec.checking.verdict import check
 from spec.derivation.norms import clipped
 from spec.derivation.schedules import schedule_of
-from spec.language.schedule import Kind, Op, Schedule
+from spec.language.schedule import Buffer, Kind, Op, Schedule
 from spec.meaning.reference import first_divergence, primes
 from spec.models.states import State
 from spec.models.training import Statistics
@@ -70,8 +70,8 @@ def _of_all() -> Iterator[Schedule]:
 
 
 def _of_one() -> Iterator[Schedule]:
-    """Slices along one axis that are summed along all three; and backwards of others' samples along
-    one, whose activations are not there.
+    """Slices along one axis that are summed along all three; backwards of others' samples along one,
+    whose activations are not there; and states that are whole along one in the room for slices.
     """
     dp = schedule_of(along(AXES, "dp"))
     total, *rest = dp.finish
@@ -82,6 +82,26 @@ def _of_one() -> Iterator[Schedule]:
         others = replace(total, axes=tuple(other for other in AXES if other != axis))
         of_others = replace(backward, axes=(axis,))
         yield replace(dp, micro_step=(forward, of_others), finish=(others, *rest))
+        yield _of_room_for_slices(axis)
+
+
+def _of_room_for_slices(axis: str) -> Schedule:
+    """Optimizer states that are whole along an axis go where there is room for a slice; and parameters
+    are made from there.
+    """
+    kept = {other: Mode.GATHERED if other == axis else Mode.SHARDED for other in AXES}
+    whole = dict.fromkeys(AXES, Mode.REPLICATED)
+    modes = {**dict.fromkeys(State, whole), State.OPTIMIZER: kept}
+    modes[State.ACTIVATIONS] = dict.fromkeys(AXES, Mode.SHARDED)
+    schedule = schedule_of(place_states(AXES, modes))
+    finish: list[Op] = []
+    for op in schedule.finish:
+        others = tuple(other for other in op.within if other != axis)
+        finish.append(replace(op, within=others))
+        if op.kind is Kind.KEEP:
+            made = replace(op, kind=Kind.RECOMPUTE, source=Buffer.OPTIMIZER, into=Buffer.PARAMETERS)
+            finish.append(replace(made, within=others))
+    return replace(schedule, finish=tuple(finish))
 
 
 def _along_fewer(schedule: Schedule) -> Iterator[Schedule]:

@@ -14,7 +14,15 @@ from spec.checking.verdict import check
 from spec.choosing.regimes import Kept, Regime
 from spec.choosing.requirements import is_realisable
 from spec.derivation.schedules import schedule_of
-from spec.language.schedule import COLLECTIVE_KINDS, HOST_TRANSFERS, REDUCTIONS, Kind, Phase, Schedule
+from spec.language.schedule import (
+    COLLECTIVE_KINDS,
+    HOST_TRANSFERS,
+    REDUCTIONS,
+    Buffer,
+    Kind,
+    Phase,
+    Schedule,
+)
 from spec.models.states import State
 from spec.plans.compose import combined, with_all_samples
 from spec.plans.modes import Mode
@@ -76,6 +84,7 @@ def require_as_along_one() -> None:
         schedule = schedule_of(combined((on_axis(ONE, first), on_axis(OTHER, second))))
         if schedule.cut != cut or not _is_accepted(schedule):
             raise KernelError(f"K7: {first.modes} beside {second.modes}: cut along {schedule.cut}")
+    _require_made_again()
     fused, zero1 = on_axis(ONE, STRATEGIES["fused-update"]), on_axis(OTHER, STRATEGIES["zero1"])
     for modes in WRONG:
         if _is_accepted(schedule_of(combined((zero1, on_axis(ONE, on_batch(*modes)))))):
@@ -90,6 +99,14 @@ def require_as_along_one() -> None:
         if _is_accepted(schedule) and not any(op.kind in REDUCTIONS for op in schedule.ops):
             continue
         raise KernelError(f"K7: where gradients are whole they are summed: {schedule.ops}")
+
+
+def _require_made_again() -> None:
+    """Raise KernelError if an optimizer state of which nothing rests is gathered along an axis."""
+    made_again = on_axis(ONE, on_batch("R", "S*", "R")), on_axis(OTHER, on_batch("R", "M", "R"))
+    schedule = schedule_of(combined(made_again))
+    if any(Buffer.OPTIMIZER_VIEW in (op.source, op.target) for op in schedule.ops):
+        raise KernelError(f"K7: of the optimizer no state rests, and it is gathered: {schedule.ops}")
 
 
 def require_summed_as_said() -> None:

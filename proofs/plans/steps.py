@@ -46,7 +46,11 @@ from spec.plans.strategies import STRATEGIES
 Programs = Sequence[Program]
 MICRO_STEPS = 2
 # of two axes: gradients that are gathered along both; updated in slices, or applied as they rest
-OF_TWO = (("R", "R", "S*"),) * 2, (("R", "S", "S"), ("S*", "S*", "S"))
+OF_TWO = (
+    (("R", "R", "S*"), ("R", "R", "S*")),
+    (("R", "R", "S*"), ("R", "R", "R")),
+    (("R", "S", "S"), ("S*", "S*", "S")),
+)
 _VERDICT = {True: "accepted", False: "rejected, and is right"}
 
 
@@ -152,6 +156,13 @@ def require_restricted() -> None:
         for axes in ((*placed.axes, "copies"), ("copies", *placed.axes)):
             if restricted(place_states(axes, modes, placed.hold), placed.axes) != placed:
                 raise KernelError(f"{name}: with copies along one axis more it is another on its own")
+            for state, axis in product(State, axes):
+                fewer = {a: mode for a, mode in modes[state].items() if a != axis}
+                try:
+                    place_states(axes, {**modes, state: fewer})
+                except ValueError:
+                    continue
+                raise KernelError(f"{name}: without a mode of {state} along {axis} it is a placement")
         waits = gradients_whole(replace(placed, whole=placed.axes))
         if (waits.rest(State.GRADIENTS), waits.hold, waits.whole) != (Rest(), placed.hold, placed.axes):
             raise KernelError(f"{name}: gradients that wait whole are as {waits}")
@@ -298,8 +309,9 @@ def _require_groups_are_apart(plan: str, step: Step) -> None:
     for one, other in permutations(step.groups, 2):
         twice = replace(one, weights=(*one.weights, other.weights[0]))
         both = replace(one, weights=(*one.weights, *other.weights))
+        turned = replace(one, weights=(*other.weights, *one.weights))
         rest = tuple(group for group in step.groups if group not in (one, other))
-        for groups in ((twice, other, *rest), (both, *rest)):
+        for groups in ((twice, other, *rest), (both, *rest), (turned, *rest)):
             if wrong(replace(step, groups=groups)) is None:
                 raise KernelError(f"{plan}: accepted, with {other.weights[0]} as {one.weights[0]}, too")
     for group in step.groups:

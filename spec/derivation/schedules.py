@@ -338,8 +338,7 @@ def _bring_to_host(source: Buffer, into: Buffer, step: _Step, phase: Phase) -> l
 def _update(step: _Step, gradient: Buffer) -> list[Op]:
     """Apply the gradient within each device's slice, where the optimizer state is; publish."""
     omega, phase, kept, view = step.omega, Phase.UPDATE, Buffer.OPTIMIZER, Buffer.OPTIMIZER_VIEW
-    gathered = step.placement.gathered_axes(State.OPTIMIZER)
-    if not (omega.stored and gathered):
+    if not step.placement.gathered_axes(State.OPTIMIZER):
         again = Op(Kind.RECOMPUTE, phase, kept)  # it is where the weights are
         update = Op(Kind.UPDATE, phase, gradient, kept, within=step.updates)
         return [*([] if omega.stored else [again]), update, *_publish(step)]

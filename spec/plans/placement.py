@@ -77,8 +77,9 @@ class Placement:
         )
 
     def gathered_axes(self, state: State) -> tuple[str, ...]:
-        """The axes along which the slices of `state` are gathered before a use."""
-        return tuple(a for a in self.axes if self.mode(state, a) is GATHERED)
+        """The axes along which the slices of `state`, if any rest, are gathered before a use."""
+        axes = self.axes if self.rest(state).stored else ()
+        return tuple(a for a in axes if self.mode(state, a) is GATHERED)
 
 
 def place_states(
