@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from itertools import pairwise, product
+from itertools import pairwise, permutations, product
 
 from proofs.checking.further_schedules import of_the_firsts_slices, of_two_neighbours
 from proofs.checking.matching_schedules import after, along, tied_parameters
@@ -21,8 +21,8 @@ from spec.checking.forms import Unmet
 from spec.checking.verdict import check
 from spec.derivation.norms import clipped
 from spec.derivation.schedules import schedule_of
-from spec.language.schedule import MICRO_STEPS, Buffer, Kind, Monomial, Op, Schedule, Span
-from spec.models.states import POLICIES, BytePolicy
+from spec.language.schedule import MICRO_STEPS, Buffer, Kind, Monomial, Op, Rest, Schedule, Span
+from spec.models.states import POLICIES, BytePolicy, State
 from spec.numbers.any_size import any_size
 from spec.plans.placement import BATCH, on_batch
 from spec.plans.strategies import STRATEGIES
@@ -75,6 +75,7 @@ def sizes_are_found(k: Kernel) -> None:
     _require_undecided(k)
     _require_told(k)
     _require_equal(k)
+    _require_along_each(k)
     a, b, c = map(any_size, "abc")
     if complete(a * b * c - 12) or not complete(a * b - 12):  # of three sizes fewer are looked at
         raise KernelError(f"{k.claim}: whether all sizes are looked at is not so, of two or three")
@@ -280,6 +281,20 @@ def _without_the_rest(named: int) -> Schedule:
     whole = (replace(aside, within=(BATCH,), shift=n) for n in range(named))
     ops = aside, *few, reduce, *whole, replace(update, source=tied)
     return replace(dp, finish=(*ops, *rest))
+
+
+def _require_along_each(k: Kernel) -> None:
+    """Of the axes of two, the first's and the last's few sizes for which it is right are found."""
+    few = _without_the_rest(1)
+    total = operation(Kind.ALL_REDUCE, GRADIENTS, axes=("other",))
+    for axes in permutations((BATCH, "other")):
+        both = replace(few, axes=axes, finish=(total, *few.finish))
+        found = everywhere(both.with_rest(State.ACTIVATIONS, Rest(axes)), {"other": 2})
+        for n in SIZES[:3]:
+            sizes = {BATCH: n, "other": 2, MICRO_STEPS: 1}
+            said = {one.accepted for one in found.found if one.says(sizes)}
+            if said != {n <= 2}:
+                raise KernelError(f"{k.claim}: of {sizes} it is said to be right: {said}")
 
 
 def _added(terms: Terms) -> Iterator[Op]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
+from itertools import permutations, product
 
 from proofs.checking.further_schedules import EVERYONE, FRESH, GRADIENTS, PARAMETERS, scaled
 from proofs.checking.matching_schedules import along
@@ -32,11 +32,13 @@ def values_for_slices() -> Iterator[tuple[Schedule, bool]]:
 
         micro_step = tuple(map(other, zero2.micro_step))
         yield replace(zero2, micro_step=micro_step), bool(within) or kind is Kind.REDUCE_SCATTER
-    forward, backward, scatter, keep, *rest = schedule_of(along(("outer", "inner"), "zero2")).micro_step
-    along_one = replace(scatter, axes=scatter.axes[:1])
-    others = replace(scatter, kind=Kind.ALL_REDUCE, axes=scatter.axes[1:], within=scatter.axes[:1])
-    cut_once = forward, backward, along_one, others, replace(keep, within=()), *rest
-    yield replace(schedule_of(along(("outer", "inner"), "zero2")), micro_step=cut_once), False
+    of_two = schedule_of(along(("outer", "inner"), "zero2"))
+    forward, backward, scatter, keep, *rest = of_two.micro_step
+    for one, second in permutations(scatter.axes):
+        along_one = replace(scatter, axes=(one,))
+        others = replace(scatter, kind=Kind.ALL_REDUCE, axes=(second,), within=(one,))
+        cut_once = forward, backward, along_one, others, replace(keep, within=()), *rest
+        yield replace(of_two, micro_step=cut_once), False
     once = tuple(op for op in zero2.micro_step if op.kind in (Kind.FORWARD, Kind.BACKWARD))
     for kind in (Kind.ALL_REDUCE, Kind.REDUCE_SCATTER):
         summed = operation(kind, FRESH, GRADIENTS, axes=EVERYONE)
