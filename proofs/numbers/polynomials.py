@@ -39,6 +39,9 @@ EXPRESSIONS: tuple[Callable[[Any, Any], Any], ...] = (  # each is compared with 
     lambda n, m: m**-1 + n + 1,
     lambda n, m: n * m**-2,
     lambda _, m: 5 * m**-2,
+    lambda n, _: n + 2,
+    lambda n, m: n * m,
+    lambda _, m: m + 2,
 )
 LARGE = (1, 2, 9, 40, 10**6 + 3)  # roots
 CLOSE = (-9, -4, 5, 6, 11, 13, 24, 26, 32)  # to turns, in threes

@@ -50,6 +50,7 @@ OF_TWO = (
     (("R", "R", "S*"), ("R", "R", "S*")),
     (("R", "R", "S*"), ("R", "R", "R")),
     (("R", "S", "S"), ("S*", "S*", "S")),
+    (("R", "S*", "S"), ("M", "R", "S*")),
 )
 _VERDICT = {True: "accepted", False: "rejected, and is right"}
 
