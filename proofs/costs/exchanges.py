@@ -132,9 +132,10 @@ def whole_numbers_are_alike(k: Kernel) -> None:
 
 def rings_in_rings_are_one(k: Kernel) -> None:
     """Raise KernelError unless keys that go round a ring in each turn of another go as round one."""
-    ring = MODEL_AXES["cp"]
-    program, sizes = program_of(layer(LLAMA), (ring, replace(ring, name="inner"))), LLAMA.sizes(2, 12)
-    mesh, slices = {ring.name: 3, "inner": 2}, 3 * 2
+    ring, beside = MODEL_AXES["cp"], MODEL_AXES["dp"]
+    axes = beside, ring, replace(ring, name="inner")
+    program, sizes = program_of(layer(LLAMA), axes), LLAMA.sizes(2, 12)
+    mesh, slices = {beside.name: 1, ring.name: 3, "inner": 2}, 3 * 2
     moves = (line for line in program.forward if isinstance(line, Move))
     sent = sum(elements_moved(move, program, sizes, mesh) for move in moves)
     keys = 2 * prod(sizes[index] for index in "bugd")  # and values
