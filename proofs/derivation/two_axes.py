@@ -85,6 +85,7 @@ def require_as_along_one() -> None:
         if schedule.cut != cut or not _is_accepted(schedule):
             raise KernelError(f"K7: {first.modes} beside {second.modes}: cut along {schedule.cut}")
     _require_made_again()
+    _require_every_mode()
     fused, zero1 = on_axis(ONE, STRATEGIES["fused-update"]), on_axis(OTHER, STRATEGIES["zero1"])
     for modes in WRONG:
         if _is_accepted(schedule_of(combined((zero1, on_axis(ONE, on_batch(*modes)))))):
@@ -107,6 +108,18 @@ def _require_made_again() -> None:
     schedule = schedule_of(combined(made_again))
     if any(Buffer.OPTIMIZER_VIEW in (op.source, op.target) for op in schedule.ops):
         raise KernelError(f"K7: of the optimizer no state rests, and it is gathered: {schedule.ops}")
+
+
+def _require_every_mode() -> None:
+    """Raise KernelError unless what has no mode of a state along some axis is no placement."""
+    whole = dict.fromkeys(State, dict.fromkeys(MESH, Mode.REPLICATED))
+    for state, axis in product(State, MESH):
+        fewer = {other: mode for other, mode in whole[state].items() if other != axis}
+        try:
+            place_states((*MESH,), {**whole, state: fewer})
+        except ValueError:
+            continue
+        raise KernelError(f"K7: without a mode of {state} along {axis} it is a placement")
 
 
 def require_summed_as_said() -> None:

@@ -157,13 +157,6 @@ def require_restricted() -> None:
         for axes in ((*placed.axes, "copies"), ("copies", *placed.axes)):
             if restricted(place_states(axes, modes, placed.hold), placed.axes) != placed:
                 raise KernelError(f"{name}: with copies along one axis more it is another on its own")
-            for state, axis in product(State, axes):
-                fewer = {a: mode for a, mode in modes[state].items() if a != axis}
-                try:
-                    place_states(axes, {**modes, state: fewer})
-                except ValueError:
-                    continue
-                raise KernelError(f"{name}: without a mode of {state} along {axis} it is a placement")
         waits = gradients_whole(replace(placed, whole=placed.axes))
         if (waits.rest(State.GRADIENTS), waits.hold, waits.whole) != (Rest(), placed.hold, placed.axes):
             raise KernelError(f"{name}: gradients that wait whole are as {waits}")

@@ -88,7 +88,7 @@ def axis_orders(programs: tuple[Program, ...]) -> AxisOrders:
 
 
 def in_orders(program: Program, orders: AxisOrders) -> Program:
-    """The program; of axes that cut an index of a value the outer one is first in how that lies."""
+    """The program, whose values lie along axes in these orders: the outer one first."""
     if all(order == tuple(axis.name for axis in program.axes) for order in orders.values()):
         return program
 
