@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofs.language.programs import GPT, LLAMA
-from proofs.language.small_parts import product_of_weights
+from proofs.language.small_parts import product_of_weights, talking_heads, turned
+from spec.checking.programs import check_program
 from spec.derivation.programs import EVERYTHING, FROM_SLICES, NOTHING, PAIRS, program_of
 from spec.models.parts import layer, parts
 from spec.models.profiles import Profile, realised
@@ -105,3 +106,12 @@ def test_what_is_made_of_constants_alone_has_no_gradient():
     program = program_of(product_of_weights(), (MODEL_AXES["tp"],))
     of = [line.makes.name.partition(" of ")[0] for line in program.backward]
     assert not [name for name in of if "of_ones" in name or "squares" in name]
+
+
+@pytest.mark.parametrize("name", MODEL_AXES)
+@pytest.mark.parametrize(
+    "part", [layer(GPT), layer(LLAMA), talking_heads()], ids=lambda part: part.name
+)
+def test_with_the_operands_of_products_in_the_other_order_a_program_moves_as_much(part, name):
+    one, other = (check_program(program_of(each, (MODEL_AXES[name],))) for each in (part, turned(part)))
+    assert len(one.moves) == len(other.moves)
