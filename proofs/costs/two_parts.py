@@ -12,7 +12,7 @@ from proofs.costs.model_symbols import Symbols
 from proofs.costs.ring_programs import programs_of_rings
 from proofs.costs.value_lives import value_lives
 from proofs.language.programs import GPT, LLAMA
-from proofs.language.small_parts import kernels
+from proofs.language.small_parts import kernels, talking_heads
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from spec.checking.programs import check_program
 from spec.costs.lifetimes import live
@@ -97,6 +97,11 @@ def _require_fullest_in_rings(k: Kernel) -> None:
         ring = replace(MODEL_AXES["cp"], at_once=at_once)
         program = gradients_last(program_of(layer(LLAMA), (ring,)))
         _require_fullest(k, program, value_lives(program), mesh={ring.name: devices})
+    ring = MODEL_AXES["cp"]
+    one_after_the_other = gradients_last(program_of(talking_heads("u"), (ring,)))
+    sizes = dict.fromkeys("su", 12) | dict(zip("bhgrd", (2, 4, 2, 3, 5), strict=True))
+    lives = _require_alive(k, one_after_the_other)
+    _require_fullest(k, one_after_the_other, lives, sizes=sizes, mesh={ring.name: 3})
     for program in programs_of_rings():
         lives = _require_alive(k, program)
         for mesh in ({"a": 2, "b": 3}, {"a": 3, "b": 1}):
