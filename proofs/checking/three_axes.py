@@ -18,6 +18,7 @@ from proofs.trusted.kernel import KernelError
 from spec.checking.verdict import check
 from spec.derivation.norms import clipped
 from spec.derivation.schedules import schedule_of
+from spec.devices.mesh import Axes
 from spec.language.schedule import Buffer, Kind, Op, Schedule
 from spec.meaning.reference import first_divergence, primes
 from spec.models.states import State
@@ -34,15 +35,17 @@ DATA = cache(primes)  # of every run
 def require_three_axes(claim: str) -> None:
     """Raise KernelError unless verdicts on two devices along each of three axes are those of runs.
 
-    Steps are right, or wrong; of slices along two, also without the last axis of any line, which may
-    not be.
+    Steps are right, or wrong at once; of slices along two, also without the last axis of any line,
+    which may not be.
     """
     clipped_slices, of_two = _in_slices()
     right, wrong = (clipped_slices, of_two, *_of_all()), (*_of_one(),)
     for schedule in (*right, *wrong, *_along_fewer(of_two)):
-        accepted = check(schedule, MESH).accepted
+        verdict = check(schedule, MESH)
+        accepted = verdict.accepted
         matches = first_divergence(schedule, MESH, data=DATA) is None
-        if accepted is not matches or schedule in (wrong if accepted else right):
+        late = schedule in wrong and verdict.step != 0  # it is wrong in the first step
+        if accepted is not matches or late or schedule in (wrong if accepted else right):
             said = "accepted" if accepted else "rejected"
             raise KernelError(f"{claim}: along three axes {said}, and is otherwise: {schedule.ops}")
 
@@ -71,7 +74,8 @@ def _of_all() -> Iterator[Schedule]:
 
 def _of_one() -> Iterator[Schedule]:
     """Slices along one axis that are summed along all three; backwards of others' samples along one,
-    whose activations are not there; and states that are whole along one in the room for slices.
+    whose activations are not there; states that are whole along one in the room for slices; and
+    parameters that are not gathered along one.
     """
     dp = schedule_of(along(AXES, "dp"))
     total, *rest = dp.finish
@@ -83,6 +87,13 @@ def _of_one() -> Iterator[Schedule]:
         of_others = replace(backward, axes=(axis,))
         yield replace(dp, micro_step=(forward, of_others), finish=(others, *rest))
         yield _of_room_for_slices(axis)
+        zero3 = schedule_of(along(AXES))
+        yield replace(zero3, micro_step=tuple(_gathered(op, others.axes) for op in zero3.micro_step))
+
+
+def _gathered(op: Op, axes: Axes) -> Op:
+    """What is gathered, along some axes alone."""
+    return replace(op, axes=axes) if op.kind is Kind.ALL_GATHER else op
 
 
 def _of_room_for_slices(axis: str) -> Schedule:

@@ -119,7 +119,8 @@ def _counted() -> None:
     for regime in REGIMES:
         found = classes(regime)
         placed = {(*m[:3], a) for modes in found.values() for m in modes for a in ACTIVATION_MODES}
-        if placed != set(realisable(regime)):
+        listed = [m[:3] for modes in found.values() for m in modes]
+        if placed != set(realisable(regime)) or len({*listed}) < len(listed):
             raise KernelError(f"P2: {regime}: the classes are not of the realisable placements")
         sums = [each for form in found for each in (form.resting, form.sent, form.host)]
         if any(sum_of(reversed(each.terms)) != each for each in sums):

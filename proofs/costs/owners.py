@@ -26,13 +26,14 @@ Sends = Callable[[int, int], int]  # the chunk that a device of a ring sends in 
 # powers of ten, so that a sum shows which are added up
 WEIGHTS = ((1, 10), (), (10**2,), (10**3, 10**4), (10**5, 10**5), (10**6,))
 IN_ROWS = ((1, 10), (10**2,), (10**2,), (10**2,), (10**2,), ())
+ALIKE = ((10,),) * 6
 MESH = {"a": 2, "b": 1, "c": 3}
 SLICE = 10**7  # more than any has
 
 
 def owners_send_what_rings_do(k: Kernel) -> None:
     """Raise KernelError where a device has, or sends, anything else; at most what some device does."""
-    for fills, weights, slice_ in product((0, 1), (WEIGHTS, IN_ROWS), (None, SLICE)):
+    for fills, weights, slice_ in product((0, 1), (WEIGHTS, IN_ROWS, ALIKE), (None, SLICE)):
         places, rows = places_of(MESH), _rows(weights)
         of_each = [Owners(MESH, rows, bool(fills), place, slice_) for place in places]
         any_one, expected = Owners(MESH, rows, bool(fills), {}, slice_), _Expected(places, weights)

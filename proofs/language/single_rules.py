@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
-from proofs.language.damaged_programs import must_reject
+from proofs.language.damaged_programs import must_reject, without_moves
 from proofs.language.small_parts import (
     product_of_weights,
     projection,
@@ -193,6 +193,9 @@ def require_small_parts(attends: Part) -> None:
     require_gathered_at_once(talking_heads())
     require_moved_alike(attends)
     must_reject(program_of, _of_width(projection(), 0), (_TENSOR,))  # a kernel's values would be sent
+    beside_a_ring = program_of(projection(), (MODEL_AXES["cp"], MODEL_AXES["tp"]))
+    for damaged in without_moves(beside_a_ring):
+        must_reject(check_program, damaged)
 
 
 def require_in_terms() -> None:

@@ -131,7 +131,7 @@ def require_equations(claim: str) -> None:
         _require_arrays(claim, model)
     heads = (MODELS[0], 1, 1, True), (MODELS[-2], 2, 1, False), (MODELS[-1], 6, 3, True)
     in_steps = (
-        replace(m, heads=a, kv_heads=q, **IN_STEPS | {"of_chosen": of_chosen})
+        replace(m, heads=a, kv_heads=q, **IN_STEPS | {"of_chosen": of_chosen, "normed": not of_chosen})
         for m, a, q, of_chosen in heads
     )
     for model, function in zip((MODELS[1], *in_steps), READ_BACKWARD, strict=True):
